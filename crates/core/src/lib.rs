@@ -1,0 +1,6 @@
+//! Every decision of the operator, as pure functions from values to values.
+//!
+//! Nothing here is async, has a client, reads a clock or draws a random number: `now`, nonces and jitter are handed in.
+//! So every decision can be tested as a table, and the same functions can be model-checked.
+
+pub mod content;
