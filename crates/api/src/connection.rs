@@ -5,6 +5,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema::{null_is_absent, null_is_empty};
+
 /// Which of FerrVault's two API shapes a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -28,6 +30,7 @@ pub enum Mode {
     shortname = "fvc",
     namespaced,
     status = "FerrVaultConnectionStatus",
+    doc = "Where a FerrVault server is and who asks it.",
     derive = "PartialEq",
     printcolumn(name = "URL", type_ = "string", json_path = ".spec.url"),
     printcolumn(name = "Org", type_ = "string", json_path = ".spec.organization"),
@@ -47,6 +50,7 @@ pub enum Mode {
     validation = ("!has(self.mode) || self.mode != 'cloud' || (has(self.organization) && self.organization != '')", "organization is required when mode is cloud"),
     validation = ("has(self.tokenSecretRef) != has(self.oidc)", "set exactly one of tokenSecretRef and oidc")
 )]
+#[schemars(transform = null_is_absent)]
 pub struct FerrVaultConnectionSpec {
     /// Base URL of the server, `http://` or `https://`; a path prefix is kept, a trailing slash is tolerated.
     #[schemars(regex(pattern = r"^https?://"))]
@@ -82,6 +86,7 @@ pub struct SecretKeyRef {
 /// Exchange of a projected ServiceAccount token for a FerrVault bearer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = null_is_absent)]
 pub struct Oidc {
     /// The cluster's UUID as registered with FerrVault.
     #[serde(rename = "clusterID")]
@@ -106,9 +111,10 @@ fn default_audience() -> String {
 /// What the last probe found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = null_is_absent)]
 pub struct FerrVaultConnectionStatus {
     /// `Ready`: FerrVault answers and the token can be read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// End of the last probe.

@@ -9,6 +9,7 @@
 pub mod connection;
 pub mod marks;
 pub mod reason;
+mod schema;
 pub mod secret;
 
 pub use connection::{FerrVaultConnection, FerrVaultConnectionSpec, FerrVaultConnectionStatus};

@@ -5,6 +5,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema::{null_is_absent, null_is_empty};
+
 /// Admission's half of the Go duration rule: units and order of digits, no sign but `+`. The exact parser is the core's.
 const DURATION_RULE: &str = r"self.matches('^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$')";
 
@@ -20,6 +22,7 @@ const DURATION_RULE: &str = r"self.matches('^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9
     shortname = "fvs",
     namespaced,
     status = "FerrVaultSecretStatus",
+    doc = "Keeps one Kubernetes Secret equal to keys of a FerrVault vault, and restarts workloads when they change.",
     derive = "PartialEq",
     printcolumn(name = "Vault", type_ = "string", json_path = ".spec.vault"),
     printcolumn(name = "Project", type_ = "string", json_path = ".spec.project", priority = 1),
@@ -43,6 +46,7 @@ const DURATION_RULE: &str = r"self.matches('^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9
     printcolumn(name = "LastSynced", type_ = "date", json_path = ".status.lastSyncedAt"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
+#[schemars(transform = null_is_absent)]
 pub struct FerrVaultSecretSpec {
     /// The connection to read through, in the same namespace.
     pub connection_ref: ConnectionRef,
@@ -63,10 +67,10 @@ pub struct FerrVaultSecretSpec {
     #[x_kube(validation = (DURATION_RULE, "refreshInterval must be a duration such as 30m or 1h30m, not negative; 0s turns the scheduled refresh off"))]
     pub refresh_interval: Option<String>,
     /// Workloads to restart when the content changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub rollout_restart: Vec<WorkloadRef>,
     /// Applied in order to what FerrVault answered.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<Transform>,
 }
 
@@ -80,14 +84,16 @@ pub struct ConnectionRef {
 
 /// Which keys of the vault are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = null_is_absent)]
 pub struct Selector {
     /// Keys wanted; empty means every key of the vault.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
 /// The Secret to keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = null_is_absent)]
 pub struct Target {
     /// Name of the Secret; the resource's own name when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,11 +147,12 @@ impl std::fmt::Display for WorkloadRef {
     }
 }
 
-/// One step between FerrVault's answer and the Secret.
-///
-/// Flat as the Go operator stored it: `type` says which of the other fields count. It stays text so that an object with
-/// a type this version does not know is still readable and can be reported on.
+/// One step between FerrVault's answer and the Secret; `type` says which of the other fields count.
+//
+// Flat, as the Go operator stored it. `type` stays text so that an object with a type this version does not know is
+// still readable and can be reported on, instead of failing the whole list it comes in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = null_is_absent)]
 pub struct Transform {
     /// `prefix`, `suffix`, `rename`, `base64Decode` or `jsonExpand`.
     #[serde(rename = "type")]
@@ -164,16 +171,17 @@ pub struct Transform {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// `base64Decode`: the keys to decode; absent or empty means all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
 }
 
 /// What the last passes found and did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = null_is_absent)]
 pub struct FerrVaultSecretStatus {
     /// `Ready` and `RolloutRestarted`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// End of the last completed pass, whatever its result.
@@ -193,16 +201,16 @@ pub struct FerrVaultSecretStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_hash: Option<String>,
     /// Keys in the target, sorted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub synced_keys: Vec<String>,
     /// Wanted keys that FerrVault does not have, sorted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub missing_keys: Vec<String>,
     /// Generation last synced successfully; a failure never advances it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// One entry per listed workload.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind", "name"]))]
     pub rollouts: Vec<Rollout>,
 }
@@ -220,6 +228,7 @@ pub enum RolloutState {
 
 /// The restart of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = null_is_absent)]
 pub struct Rollout {
     /// What it is.
     pub kind: WorkloadKind,
