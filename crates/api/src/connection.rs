@@ -64,7 +64,7 @@ pub struct FerrVaultConnectionSpec {
     /// A long-lived token in a Secret of the same namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_secret_ref: Option<SecretKeyRef>,
-    /// Workload identity: the pod's own ServiceAccount token is exchanged for a short-lived bearer.
+    /// Workload identity: the operator's own service account token is exchanged for a short-lived bearer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oidc: Option<Oidc>,
     /// Allow plain `http://` to a host that is neither loopback nor inside the cluster.
@@ -83,7 +83,7 @@ pub struct SecretKeyRef {
     pub key: String,
 }
 
-/// Exchange of a projected ServiceAccount token for a FerrVault bearer.
+/// Exchange of a projected service account token for a FerrVault bearer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = null_is_absent)]

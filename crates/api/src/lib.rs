@@ -5,6 +5,10 @@
     unreachable_pub,
     reason = "the CRD derive repeats each spec where the lint cannot see its re-export"
 )]
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "several printer columns of one type are not the same attribute twice"
+)]
 
 pub mod connection;
 pub mod marks;

@@ -1,5 +1,12 @@
 //! What the generated definitions promise to the API server and to people, field by field.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may fail that way"
+)]
+
 use ferrvault_api::{FerrVaultConnection, FerrVaultSecret};
 use kube::CustomResourceExt;
 use serde_json::{Value, json};

@@ -1,5 +1,12 @@
 //! Objects as clusters hold them today decode, whatever the Go operator or a person left in them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may fail that way"
+)]
+
 use ferrvault_api::connection::Mode;
 use ferrvault_api::marks;
 use ferrvault_api::{FerrVaultConnection, FerrVaultSecret, Reason};
