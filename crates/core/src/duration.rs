@@ -5,7 +5,7 @@
 //! they end in conditions: each quotes the text and says what is expected.
 
 mod error;
-mod parse;
+mod grammar;
 
 use std::time::Duration;
 
@@ -17,6 +17,18 @@ const MILLISECOND: u64 = 1_000 * MICROSECOND;
 const SECOND: u64 = 1_000 * MILLISECOND;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
+
+/// Reads Go's syntax where a negative span makes no sense, as in a resource; zero is allowed.
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    GoDuration::parse(text)?
+        .to_std()
+        .ok_or_else(|| DurationError::negative(text))
+}
+
+/// The text that Go would write for `span`.
+pub fn format(span: Duration) -> String {
+    GoDuration::from(span).to_string()
+}
 
 /// A span of time, negative ones included: nanoseconds in 64 bits, about 292 years either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,13 +50,7 @@ impl GoDuration {
 
     /// Reads Go's syntax.
     pub fn parse(text: &str) -> Result<Self, DurationError> {
-        parse::parse(text).map(Self)
-    }
-
-    /// Reads Go's syntax where a negative span makes no sense; zero is allowed.
-    pub fn parse_non_negative(text: &str) -> Result<Duration, DurationError> {
-        let span = Self::parse(text)?;
-        span.to_std().ok_or_else(|| DurationError::negative(text))
+        grammar::parse(text).map(Self)
     }
 
     /// The same span for the rest of the program; `None` when it is negative.

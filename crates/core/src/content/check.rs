@@ -36,6 +36,30 @@ pub enum ContentViolation {
     },
 }
 
+/// Everything that keeps a content from being the data of a Secret: keys in order, the size last. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentViolations(pub Vec<ContentViolation>);
+
+/// How many of them a message spells out: a condition is read by people, and the rest have the same cure.
+const SHOWN_VIOLATIONS: usize = 3;
+
+impl std::fmt::Display for ContentViolations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, violation) in self.0.iter().take(SHOWN_VIOLATIONS).enumerate() {
+            if index > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{violation}")?;
+        }
+        match self.0.len().saturating_sub(SHOWN_VIOLATIONS) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for ContentViolations {}
+
 /// Which rule for keys is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRule {
@@ -54,19 +78,23 @@ pub enum KeyRule {
 }
 
 impl Content {
-    /// Everything that keeps this content from being the data of a Secret; empty when nothing does. Keys come in order,
-    /// the size last.
-    pub fn check_for_secret(&self) -> Vec<ContentViolation> {
-        let keys = self
-            .0
-            .keys()
-            .filter_map(|key| broken_rule(key).map(|rule| ContentViolation::InvalidKey { key: key.clone(), rule }));
+    /// Whether this content can be the data of a Secret.
+    pub fn check_for_secret(&self) -> Result<(), ContentViolations> {
+        let invalid = |key: &String| {
+            let rule = broken_rule(key)?;
+            Some(ContentViolation::InvalidKey { key: key.clone(), rule })
+        };
         let bytes = self.0.values().map(super::SecretBytes::len).sum();
-        let size = (bytes > MAX_TOTAL_BYTES).then_some(ContentViolation::TooLarge {
+        let too_large = (bytes > MAX_TOTAL_BYTES).then_some(ContentViolation::TooLarge {
             bytes,
             limit: MAX_TOTAL_BYTES,
         });
-        keys.chain(size).collect()
+        let violations: Vec<_> = self.0.keys().filter_map(invalid).chain(too_large).collect();
+        if violations.is_empty() {
+            Ok(())
+        } else {
+            Err(ContentViolations(violations))
+        }
     }
 }
 
