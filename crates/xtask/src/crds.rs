@@ -187,9 +187,14 @@ mod tests {
         assert!(write(root.path()).unwrap().is_empty(), "nothing to write twice");
 
         let path = root.path().join(TEMPLATES).join("ferrvaultsecrets.yaml");
-        let edited = std::fs::read_to_string(&path).unwrap().replace("minLength: 1", "minLength: 2");
+        let edited = std::fs::read_to_string(&path)
+            .unwrap()
+            .replace("minLength: 1", "minLength: 2");
         std::fs::write(&path, edited).unwrap();
         let refused = check(root.path()).unwrap_err().to_string();
-        assert!(refused.contains("ferrvaultsecrets.yaml") && refused.contains("cargo xtask crds"), "{refused}");
+        assert!(
+            refused.contains("ferrvaultsecrets.yaml") && refused.contains("cargo xtask crds"),
+            "{refused}"
+        );
     }
 }

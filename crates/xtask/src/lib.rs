@@ -1,1 +1,11 @@
-//! Under construction.
+//! One door for people and CI: what `cargo xtask` does, as a library, so that the end-to-end tests start the same control
+//! plane and the same processes as the demo.
+//!
+//! Stands outside of the product: nothing that ships imports it.
+
+pub mod checks;
+pub mod control_plane;
+pub mod crds;
+pub mod process;
+pub mod repository;
+pub mod test_run;

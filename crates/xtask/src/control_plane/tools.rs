@@ -1,0 +1,123 @@
+//! kubectl and helm, pointed at one cluster and kept away from the user's own settings and caches.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use super::{Binaries, Component, Error};
+
+/// A `helm install` that waits for hooks is the slowest of these calls and takes seconds.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// The command line tools for one cluster.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    binaries: Binaries,
+    kubeconfig: PathBuf,
+    context: Option<String>,
+    home: PathBuf,
+}
+
+impl Tools {
+    /// Tools for the cluster of `kubeconfig`, in `context` or in its current one; caches go below `home`.
+    pub fn new(binaries: Binaries, kubeconfig: PathBuf, context: Option<String>, home: PathBuf) -> Self {
+        Self {
+            binaries,
+            kubeconfig,
+            context,
+            home,
+        }
+    }
+
+    /// The kubeconfig that they use.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Runs kubectl and returns what it wrote.
+    pub async fn kubectl<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<String, Error> {
+        self.run(Component::Kubectl, "--context", args, None).await
+    }
+
+    /// Runs kubectl with `input` on its standard input.
+    pub async fn kubectl_with<A: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = A>,
+        input: &str,
+    ) -> Result<String, Error> {
+        self.run(Component::Kubectl, "--context", args, Some(input)).await
+    }
+
+    /// Runs helm and returns what it wrote.
+    pub async fn helm<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<String, Error> {
+        self.run(Component::Helm, "--kube-context", args, None).await
+    }
+
+    async fn run<A: AsRef<OsStr>>(
+        &self,
+        component: Component,
+        context_flag: &str,
+        args: impl IntoIterator<Item = A>,
+        input: Option<&str>,
+    ) -> Result<String, Error> {
+        let program = self.binaries.path(component)?;
+        let mut command = Command::new(&program);
+        if let Some(context) = &self.context {
+            command.arg(context_flag).arg(context);
+        }
+        command
+            .args(args)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBECACHEDIR", self.home.join("kubectl"))
+            .env("HELM_CACHE_HOME", self.home.join("helm/cache"))
+            .env("HELM_CONFIG_HOME", self.home.join("helm/config"))
+            .env("HELM_DATA_HOME", self.home.join("helm/data"))
+            .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        let shown = shown(component, &command);
+        let output = match tokio::time::timeout(LIMIT, output(command, input)).await {
+            Ok(result) => result.map_err(|source| Error::File { path: program, source })?,
+            Err(_) => {
+                return Err(Error::NotInTime {
+                    what: format!("the end of `{shown}`"),
+                    seconds: LIMIT.as_secs(),
+                });
+            }
+        };
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            let says = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(Error::Tool { command: shown, says })
+        }
+    }
+}
+
+async fn output(mut command: Command, input: Option<&str>) -> std::io::Result<Output> {
+    let mut child = command.spawn()?;
+    let stdin = child.stdin.take();
+    let feed = async {
+        if let (Some(mut stdin), Some(input)) = (stdin, input) {
+            // A child that ends without reading says itself why; its broken pipe would only hide that.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+    };
+    let ((), output) = tokio::join!(feed, child.wait_with_output());
+    output
+}
+
+/// The command as a person would type it.
+fn shown(component: Component, command: &Command) -> String {
+    let mut text = component.name().to_owned();
+    for arg in command.as_std().get_args() {
+        text.push(' ');
+        text.push_str(&arg.to_string_lossy());
+    }
+    text
+}
