@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
 pub(crate) use check::Quoted;
-pub use check::{ContentViolation, ContentViolations, KeyRule, MAX_KEY_CHARS, MAX_TOTAL_BYTES};
+pub use check::{ContentViolation, KeyRule, MAX_KEY_CHARS, MAX_TOTAL_BYTES};
 pub use data::{DataPatch, SecretData, data_patch};
 pub(crate) use encoding::{Alphabet, decode as decode_base64};
 

@@ -18,18 +18,6 @@ const SECOND: u64 = 1_000 * MILLISECOND;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// Reads Go's syntax where a negative span makes no sense, as in a resource; zero is allowed.
-pub fn parse(text: &str) -> Result<Duration, DurationError> {
-    GoDuration::parse(text)?
-        .to_std()
-        .ok_or_else(|| DurationError::negative(text))
-}
-
-/// The text that Go would write for `span`.
-pub fn format(span: Duration) -> String {
-    GoDuration::from(span).to_string()
-}
-
 /// A span of time, negative ones included: nanoseconds in 64 bits, about 292 years either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(i64);
@@ -51,6 +39,11 @@ impl GoDuration {
     /// Reads Go's syntax.
     pub fn parse(text: &str) -> Result<Self, DurationError> {
         grammar::parse(text).map(Self)
+    }
+
+    /// Reads Go's syntax where a negative span makes no sense, as in a resource; zero is allowed.
+    pub fn parse_non_negative(text: &str) -> Result<Duration, DurationError> {
+        Self::parse(text)?.to_std().ok_or_else(|| DurationError::negative(text))
     }
 
     /// The same span for the rest of the program; `None` when it is negative.

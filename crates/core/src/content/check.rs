@@ -3,12 +3,15 @@
 //! The rules are Kubernetes' own (its validation of Secrets); the messages are ours, because they can say what to change
 //! in the resource. They name keys and sizes, never a value.
 
-use super::Content;
+use super::{Content, SecretBytes};
 
 /// Longest key of a Secret: that of a DNS subdomain name.
 pub const MAX_KEY_CHARS: usize = 253;
 /// Most bytes that the values of one Secret may have together: 1 MiB = 1024 x 1024. Keys are not counted.
 pub const MAX_TOTAL_BYTES: usize = 1024 * 1024;
+
+/// How many invalid keys are spelled out: the list ends in a condition, and the rest have the same cure.
+const NAMED_KEYS: usize = 3;
 
 /// One reason why this content cannot be the data of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +27,12 @@ pub enum ContentViolation {
         /// What it breaks.
         rule: KeyRule,
     },
+    /// Further keys that Kubernetes refuses.
+    #[error("{more} more {} not valid either", if *.more == 1 { "key is" } else { "keys are" })]
+    MoreInvalidKeys {
+        /// How many.
+        more: usize,
+    },
     /// More bytes than a Secret may hold.
     #[error(
         "the values have {bytes} bytes together, a Secret holds at most {limit} (1 MiB); use `selector.names` to choose fewer keys"
@@ -35,30 +44,6 @@ pub enum ContentViolation {
         limit: usize,
     },
 }
-
-/// Everything that keeps a content from being the data of a Secret: keys in order, the size last. Never empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContentViolations(pub Vec<ContentViolation>);
-
-/// How many of them a message spells out: a condition is read by people, and the rest have the same cure.
-const SHOWN_VIOLATIONS: usize = 3;
-
-impl std::fmt::Display for ContentViolations {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, violation) in self.0.iter().take(SHOWN_VIOLATIONS).enumerate() {
-            if index > 0 {
-                f.write_str("; ")?;
-            }
-            write!(f, "{violation}")?;
-        }
-        match self.0.len().saturating_sub(SHOWN_VIOLATIONS) {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
-    }
-}
-
-impl std::error::Error for ContentViolations {}
 
 /// Which rule for keys is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,23 +63,26 @@ pub enum KeyRule {
 }
 
 impl Content {
-    /// Whether this content can be the data of a Secret.
-    pub fn check_for_secret(&self) -> Result<(), ContentViolations> {
-        let invalid = |key: &String| {
-            let rule = broken_rule(key)?;
-            Some(ContentViolation::InvalidKey { key: key.clone(), rule })
-        };
-        let bytes = self.0.values().map(super::SecretBytes::len).sum();
-        let too_large = (bytes > MAX_TOTAL_BYTES).then_some(ContentViolation::TooLarge {
-            bytes,
-            limit: MAX_TOTAL_BYTES,
-        });
-        let violations: Vec<_> = self.0.keys().filter_map(invalid).chain(too_large).collect();
-        if violations.is_empty() {
-            Ok(())
-        } else {
-            Err(ContentViolations(violations))
+    /// What keeps this content from being the data of a Secret; empty when nothing does. The first keys in order, how many
+    /// more there are, and the size last: at most five entries.
+    pub fn check_for_secret(&self) -> Vec<ContentViolation> {
+        let mut invalid = self.0.keys().filter_map(|key| Some((key, broken_rule(key)?)));
+        let named = invalid.by_ref().take(NAMED_KEYS);
+        let mut violations: Vec<_> = named
+            .map(|(key, rule)| ContentViolation::InvalidKey { key: key.clone(), rule })
+            .collect();
+        let more = invalid.count();
+        if more > 0 {
+            violations.push(ContentViolation::MoreInvalidKeys { more });
         }
+        let bytes = self.0.values().map(SecretBytes::len).sum();
+        if bytes > MAX_TOTAL_BYTES {
+            violations.push(ContentViolation::TooLarge {
+                bytes,
+                limit: MAX_TOTAL_BYTES,
+            });
+        }
+        violations
     }
 }
 

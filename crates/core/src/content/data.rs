@@ -88,9 +88,21 @@ impl<'de> Visitor<'de> for DataVisitor {
         Ok(SecretData::default())
     }
 
-    // Text where the map should be could be a value, and the error that serde has for it quotes it.
-    fn visit_str<E: de::Error>(self, _text: &str) -> Result<SecretData, E> {
-        Err(E::custom("data is text, not a map"))
+    // What stands where the map should be could be a value, and the errors that serde has for it quote it.
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<SecretData, E> {
+        Err(not_a_map())
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<SecretData, E> {
+        Err(not_a_map())
+    }
+
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<SecretData, E> {
+        Err(not_a_map())
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<SecretData, E> {
+        Err(not_a_map())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SecretData, A::Error> {
@@ -104,6 +116,10 @@ impl<'de> Visitor<'de> for DataVisitor {
         }
         Ok(SecretData(content))
     }
+}
+
+fn not_a_map<E: de::Error>() -> E {
+    E::custom("data is not a map of base64 text by key")
 }
 
 /// What one key holds; `None` when it is not base64 text, for the map's visitor to say of which key.

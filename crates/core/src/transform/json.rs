@@ -1,7 +1,7 @@
 //! A JSON object as keys of its own: `{"db":{"port":1}}` under `APP` becomes `APP_DB_PORT`.
 //!
 //! Values are never parsed into numbers or trees: each is looked at as the slice of the source that it is, so every digit
-//! survives and the only copies are the results, which are wiped. What serde_json says about a fault is reduced to its
+//! survives and the only copies are the results, which are wiped. What `serde_json` says about a fault is reduced to its
 //! position, because its messages quote what they met.
 
 use std::fmt;

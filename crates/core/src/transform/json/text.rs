@@ -1,6 +1,6 @@
 //! Two ways to copy a piece of valid JSON out of its source, each in one pass into one buffer that is wiped.
 //!
-//! serde_json could do both, but not without buffers of its own that it does not wipe.
+//! `serde_json` could do both, but not without buffers of its own that it does not wipe.
 
 use zeroize::Zeroizing;
 
