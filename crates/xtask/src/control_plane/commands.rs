@@ -77,7 +77,7 @@ pub(super) fn apiserver(
         .arg(file("cert-dir", &folder.join("apiserver")))
         .arg(file("token-auth-file", &credentials.tokens))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
-        .arg(file("service-account-key-file", &credentials.service_account_key))
+        .arg(file("service-account-key-file", &credentials.service_account_public_key))
         .arg(file(
             "service-account-signing-key-file",
             &credentials.service_account_key,

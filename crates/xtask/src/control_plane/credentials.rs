@@ -33,7 +33,10 @@ pub(super) struct Credentials {
     pub(super) ca_pem: String,
     pub(super) serving_certificate: PathBuf,
     pub(super) serving_key: PathBuf,
+    /// Signs the tokens of service accounts.
     pub(super) service_account_key: PathBuf,
+    /// Verifies them.
+    pub(super) service_account_public_key: PathBuf,
     pub(super) tokens: PathBuf,
     /// The administrator's token.
     pub(super) admin: Token,
@@ -51,6 +54,11 @@ impl Credentials {
             serving_certificate: write_private(folder, "serving.crt", &made.serving_certificate)?,
             serving_key: write_private(folder, "serving.key", &made.serving_key)?,
             service_account_key: write_private(folder, "service-account.key", &made.service_account_key)?,
+            service_account_public_key: write_private(
+                folder,
+                "service-account.pub",
+                &made.service_account_public_key,
+            )?,
             tokens: write_private(folder, "tokens.csv", &line)?,
             ca_pem: made.ca_pem,
             admin,
@@ -63,6 +71,7 @@ struct Certificates {
     serving_certificate: String,
     serving_key: Zeroizing<String>,
     service_account_key: Zeroizing<String>,
+    service_account_public_key: String,
 }
 
 fn make_certificates() -> Result<Certificates, rcgen::Error> {
@@ -79,11 +88,13 @@ fn make_certificates() -> Result<Certificates, rcgen::Error> {
     serving.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     let key = KeyPair::generate()?;
     let certificate = serving.signed_by(&key, &authority)?;
+    let service_account = KeyPair::generate()?;
     Ok(Certificates {
         ca_pem: authority.pem(),
         serving_certificate: certificate.pem(),
         serving_key: Zeroizing::new(key.serialize_pem()),
-        service_account_key: Zeroizing::new(KeyPair::generate()?.serialize_pem()),
+        service_account_key: Zeroizing::new(service_account.serialize_pem()),
+        service_account_public_key: service_account.public_key_pem(),
     })
 }
 
