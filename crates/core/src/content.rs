@@ -100,12 +100,7 @@ impl Content {
 
 impl<K: Into<String>, V: Into<SecretBytes>> FromIterator<(K, V)> for Content {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        Self(
-            pairs
-                .into_iter()
-                .map(|(key, value)| (key.into(), value.into()))
-                .collect(),
-        )
+        Self(pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
     }
 }
 

@@ -17,17 +17,14 @@ pub use error::{Problem, TransformError};
 
 /// Applies `transforms` in order.
 pub fn apply(transforms: &[Transform], content: Content) -> Result<Content, TransformError> {
-    transforms
-        .iter()
-        .enumerate()
-        .try_fold(content, |content, (index, transform)| {
-            apply_one(transform, content).map_err(|failure| TransformError {
-                index,
-                type_: transform.type_.clone(),
-                key: failure.key,
-                problem: failure.problem,
-            })
+    transforms.iter().enumerate().try_fold(content, |content, (index, transform)| {
+        apply_one(transform, content).map_err(|failure| TransformError {
+            index,
+            type_: transform.type_.clone(),
+            key: failure.key,
+            problem: failure.problem,
         })
+    })
 }
 
 /// What is wrong, and with which key; the caller knows where.
@@ -39,54 +36,39 @@ struct Failure {
 
 impl Failure {
     fn at(key: &str, problem: Problem) -> Self {
-        Self {
-            key: Some(key.to_owned()),
-            problem,
-        }
+        Self { key: Some(key.to_owned()), problem }
     }
 }
 
 fn apply_one(transform: &Transform, content: Content) -> Result<Content, Failure> {
     match transform.type_.as_str() {
         "prefix" => {
-            let prefix = given(transform.value.as_ref(), "value")?;
+            // Without a value nothing changes, as the Go operator had it.
+            let prefix = transform.value.as_deref().unwrap_or_default();
             with_keys(content, |key| format!("{prefix}{key}"))
         }
         "suffix" => {
-            let suffix = given(transform.value.as_ref(), "value")?;
+            let suffix = transform.value.as_deref().unwrap_or_default();
             with_keys(content, |key| format!("{key}{suffix}"))
         }
-        "rename" => rename(
-            content,
-            not_empty(transform.from.as_ref(), "from")?,
-            not_empty(transform.to.as_ref(), "to")?,
-        ),
+        "rename" => {
+            rename(content, not_empty(transform.from.as_ref(), "from")?, not_empty(transform.to.as_ref(), "to")?)
+        }
         "base64Decode" => base64_decode(content, &transform.keys),
         "jsonExpand" => json_expand(content, not_empty(transform.key.as_ref(), "key")?),
-        _ => Err(Failure {
-            key: None,
-            problem: Problem::UnknownType,
-        }),
+        _ => Err(Failure { key: None, problem: Problem::UnknownType }),
     }
 }
 
-fn given<'a>(field: Option<&'a String>, name: &'static str) -> Result<&'a str, Failure> {
-    field.map(String::as_str).ok_or(Failure {
-        key: None,
-        problem: Problem::MissingField(name),
-    })
-}
-
 fn not_empty<'a>(field: Option<&'a String>, name: &'static str) -> Result<&'a str, Failure> {
-    given(field.filter(|text| !text.is_empty()), name)
+    let given = field.map(String::as_str).filter(|text| !text.is_empty());
+    given.ok_or(Failure { key: None, problem: Problem::MissingField(name) })
 }
 
 /// Different keys stay different under a common prefix or suffix, so nothing can collide here.
 fn with_keys(content: Content, renamed: impl Fn(&str) -> String) -> Result<Content, Failure> {
     let pairs = content.0.into_iter();
-    pairs
-        .map(|(key, value)| Ok((checked_length(renamed(&key))?, value)))
-        .collect()
+    pairs.map(|(key, value)| Ok((checked_length(renamed(&key))?, value))).collect()
 }
 
 /// Refuses a made-up key that no Secret could hold.
@@ -131,9 +113,7 @@ fn base64_decode(mut content: Content, keys: &[String]) -> Result<Content, Failu
 
 fn json_expand(mut content: Content, key: &str) -> Result<Content, Failure> {
     if let Some(source) = content.0.remove(key) {
-        json::expand(key, source.expose(), |name, value| {
-            insert_new(&mut content.0, name, value)
-        })?;
+        json::expand(key, source.expose(), |name, value| insert_new(&mut content.0, name, value))?;
     }
     Ok(content)
 }

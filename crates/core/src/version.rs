@@ -74,18 +74,13 @@ impl Version {
         }
         let key_id = key.id();
         let text = format!("{SCHEME}.{key_id}.{}.{}", hex::encode(&nonce), hex::encode(&mac));
-        Self {
-            text,
-            form: Form::Keyed { key_id, nonce, mac },
-        }
+        Self { text, form: Form::Keyed { key_id, nonce, mac } }
     }
 
     /// Reads a version back. Never fails: what nobody here made is [`Form::Foreign`] and still equal to itself.
     pub fn parse(text: impl Into<String>) -> Self {
         let text = text.into();
-        let form = keyed(&text)
-            .or_else(|| hex::decode(&text).map(Form::Legacy))
-            .unwrap_or(Form::Foreign);
+        let form = keyed(&text).or_else(|| hex::decode(&text).map(Form::Legacy)).unwrap_or(Form::Foreign);
         Self { text, form }
     }
 

@@ -68,19 +68,15 @@ impl Content {
     pub fn check_for_secret(&self) -> Vec<ContentViolation> {
         let mut invalid = self.0.keys().filter_map(|key| Some((key, broken_rule(key)?)));
         let named = invalid.by_ref().take(NAMED_KEYS);
-        let mut violations: Vec<_> = named
-            .map(|(key, rule)| ContentViolation::InvalidKey { key: key.clone(), rule })
-            .collect();
+        let mut violations: Vec<_> =
+            named.map(|(key, rule)| ContentViolation::InvalidKey { key: key.clone(), rule }).collect();
         let more = invalid.count();
         if more > 0 {
             violations.push(ContentViolation::MoreInvalidKeys { more });
         }
         let bytes = self.0.values().map(SecretBytes::len).sum();
         if bytes > MAX_TOTAL_BYTES {
-            violations.push(ContentViolation::TooLarge {
-                bytes,
-                limit: MAX_TOTAL_BYTES,
-            });
+            violations.push(ContentViolation::TooLarge { bytes, limit: MAX_TOTAL_BYTES });
         }
         violations
     }

@@ -57,10 +57,7 @@ pub(crate) fn decode(alphabet: Alphabet, text: &[u8]) -> Result<SecretBytes, Not
 
 fn decode_line(alphabet: Alphabet, text: &[u8]) -> Result<SecretBytes, NotBase64> {
     let mut bytes = Zeroizing::new(vec![0; base64::decoded_len_estimate(text.len())]);
-    let written = alphabet
-        .engine()
-        .decode_slice(text, &mut bytes)
-        .map_err(|_| NotBase64)?;
+    let written = alphabet.engine().decode_slice(text, &mut bytes).map_err(|_| NotBase64)?;
     bytes.truncate(written);
     Ok(SecretBytes::from(bytes))
 }

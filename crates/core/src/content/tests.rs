@@ -20,10 +20,7 @@ fn nothing_prints_a_value() {
         held,
         SecretData(held.clone()),
         data_patch(&Content::default(), &held),
-        Answer {
-            content: held.clone(),
-            missing: vec![]
-        },
+        Answer { content: held.clone(), missing: vec![] },
     );
     assert!(!shown.contains("canary"), "{shown}");
     assert!(!shown.contains("99, 97"), "printed as numbers: {shown}");
@@ -42,15 +39,7 @@ fn sizes_and_keys_are_those_of_what_is_held() {
 #[test]
 fn keys_that_kubernetes_refuses_are_refused_with_the_rule_they_break() {
     let longest = "k".repeat(253);
-    for key in [
-        "a",
-        "A_b-c.9",
-        "...a".trim_start_matches(".."),
-        ".a",
-        "-",
-        "_",
-        longest.as_str(),
-    ] {
+    for key in ["a", "A_b-c.9", "...a".trim_start_matches(".."), ".a", "-", "_", longest.as_str()] {
         assert_eq!(content(&[(key, "v")]).check_for_secret(), [], "{key}");
     }
     let too_long = "k".repeat(254);
@@ -66,10 +55,7 @@ fn keys_that_kubernetes_refuses_are_refused_with_the_rule_they_break() {
         (too_long.as_str(), KeyRule::TooLong),
     ];
     for (key, rule) in cases {
-        let expected = ContentViolation::InvalidKey {
-            key: key.to_owned(),
-            rule,
-        };
+        let expected = ContentViolation::InvalidKey { key: key.to_owned(), rule };
         assert_eq!(content(&[(key, "v")]).check_for_secret(), [expected], "{key}");
     }
 }
@@ -114,14 +100,8 @@ fn of_many_invalid_keys_three_are_named_and_the_rest_counted() {
 
 #[test]
 fn a_patch_writes_every_wanted_key_and_removes_every_other() {
-    let patch = data_patch(
-        &content(&[("gone", "1"), ("kept", "2")]),
-        &content(&[("kept", "2"), ("new", "é")]),
-    );
-    assert_eq!(
-        serde_json::to_value(&patch).unwrap(),
-        json!({"gone": null, "kept": "Mg==", "new": "w6k="})
-    );
+    let patch = data_patch(&content(&[("gone", "1"), ("kept", "2")]), &content(&[("kept", "2"), ("new", "é")]));
+    assert_eq!(serde_json::to_value(&patch).unwrap(), json!({"gone": null, "kept": "Mg==", "new": "w6k="}));
 }
 
 #[test]
@@ -148,17 +128,10 @@ fn data_that_cannot_be_read_is_not_quoted() {
     ];
     for case in cases {
         // Both ways of reading: from text, and from a tree, which hands its strings over.
-        let from_text = serde_json::from_str::<SecretData>(&case.to_string())
-            .unwrap_err()
-            .to_string();
-        let from_tree = serde_json::from_value::<SecretData>(case.clone())
-            .unwrap_err()
-            .to_string();
+        let from_text = serde_json::from_str::<SecretData>(&case.to_string()).unwrap_err().to_string();
+        let from_tree = serde_json::from_value::<SecretData>(case.clone()).unwrap_err().to_string();
         for message in [from_text, from_tree] {
-            assert!(
-                !message.contains("canary") && !message.contains("47"),
-                "{case}: {message}"
-            );
+            assert!(!message.contains("canary") && !message.contains("47"), "{case}: {message}");
         }
     }
 }

@@ -56,10 +56,7 @@ impl DurationError {
     }
 
     pub(super) fn unknown_unit(text: &str, unit: &str) -> Self {
-        Self::UnknownUnit {
-            input: shown(text),
-            unit: shown(unit),
-        }
+        Self::UnknownUnit { input: shown(text), unit: shown(unit) }
     }
 
     pub(super) fn negative(text: &str) -> Self {

@@ -37,11 +37,7 @@ pub(super) fn parse(text: &str) -> Result<i64, DurationError> {
         rest = term.rest;
     }
 
-    let nanos = if negative {
-        0_i64.checked_sub_unsigned(total)
-    } else {
-        i64::try_from(total).ok()
-    };
+    let nanos = if negative { 0_i64.checked_sub_unsigned(total) } else { i64::try_from(total).ok() };
     nanos.ok_or_else(|| DurationError::overflow(text))
 }
 
@@ -60,9 +56,7 @@ impl<'a> Term<'a> {
         if whole.is_empty() && fraction.is_empty() {
             return Err(DurationError::malformed(text));
         }
-        let end = after
-            .find(|c: char| c == '.' || c.is_ascii_digit())
-            .unwrap_or(after.len());
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
         let (unit, rest) = after.split_at(end);
         let unit = match unit {
             "" => return Err(DurationError::missing_unit(text)),
@@ -75,20 +69,13 @@ impl<'a> Term<'a> {
             "h" => HOUR,
             unknown => return Err(DurationError::unknown_unit(text, unknown)),
         };
-        Ok(Self {
-            whole,
-            fraction,
-            unit,
-            rest,
-        })
+        Ok(Self { whole, fraction, unit, rest })
     }
 
     /// `None` when it is more than [`LIMIT`].
     fn nanos(&self) -> Option<u64> {
         let whole = whole(self.whole)?.checked_mul(self.unit)?;
-        whole
-            .checked_add(fraction(self.fraction, self.unit))
-            .filter(|nanos| *nanos <= LIMIT)
+        whole.checked_add(fraction(self.fraction, self.unit)).filter(|nanos| *nanos <= LIMIT)
     }
 }
 
@@ -103,10 +90,7 @@ fn digits(text: &str) -> impl Iterator<Item = u64> {
 fn whole(text: &str) -> Option<u64> {
     let mut number: u64 = 0;
     for digit in digits(text) {
-        number = number
-            .checked_mul(10)?
-            .checked_add(digit)
-            .filter(|number| *number <= LIMIT)?;
+        number = number.checked_mul(10)?.checked_add(digit).filter(|number| *number <= LIMIT)?;
     }
     Some(number)
 }

@@ -68,11 +68,7 @@ fn reads_and_writes_what_go_does() {
     for (text, nanos, written) in GO_ACCEPTS {
         assert_eq!(GoDuration::parse(text), Ok(GoDuration::from_nanos(*nanos)), "{text}");
         assert_eq!(GoDuration::from_nanos(*nanos).to_string(), *written, "{text}");
-        assert_eq!(
-            GoDuration::parse(written),
-            Ok(GoDuration::from_nanos(*nanos)),
-            "{written}"
-        );
+        assert_eq!(GoDuration::parse(written), Ok(GoDuration::from_nanos(*nanos)), "{written}");
     }
 }
 
@@ -85,9 +81,7 @@ fn refuses_what_go_refuses_and_says_why() {
     };
     texts(&[""], |_| DurationError::Empty);
     texts(
-        &[
-            "-", "+", "s", ".", "-.", ".s", "+.s", " 1h", "--1s", "+-1s", "h1", "abc", "\u{661}s",
-        ],
+        &["-", "+", "s", ".", "-.", ".s", "+.s", " 1h", "--1s", "+-1s", "h1", "abc", "\u{661}s"],
         DurationError::malformed,
     );
     texts(&["3", "1.5", "00", "0.0", "0.", "1s3"], DurationError::missing_unit);
@@ -114,10 +108,7 @@ fn refuses_what_go_refuses_and_says_why() {
 
 #[test]
 fn where_negative_makes_no_sense_it_is_refused_and_zero_is_not() {
-    assert_eq!(
-        GoDuration::parse_non_negative("-1s"),
-        Err(DurationError::negative("-1s"))
-    );
+    assert_eq!(GoDuration::parse_non_negative("-1s"), Err(DurationError::negative("-1s")));
     assert_eq!(GoDuration::parse_non_negative("-0s"), Ok(Duration::ZERO));
     assert_eq!(GoDuration::parse_non_negative("0"), Ok(Duration::ZERO));
     assert_eq!(GoDuration::parse_non_negative("1h30m"), Ok(Duration::from_mins(90)));
@@ -128,14 +119,8 @@ fn where_negative_makes_no_sense_it_is_refused_and_zero_is_not() {
 #[test]
 fn every_message_quotes_the_text_and_says_what_is_expected() {
     let cases = [
-        (
-            "",
-            "the duration is empty (\"\"); expected a duration such as 30m, 1h30m or 1.5s",
-        ),
-        (
-            "abc",
-            "\"abc\" is not a duration; expected a duration such as 30m, 1h30m or 1.5s",
-        ),
+        ("", "the duration is empty (\"\"); expected a duration such as 30m, 1h30m or 1.5s"),
+        ("abc", "\"abc\" is not a duration; expected a duration such as 30m, 1h30m or 1.5s"),
         (
             "30",
             "\"30\" lacks a unit after a number (ns, us, ms, s, m or h); expected a duration such as 30m, 1h30m or 1.5s",
@@ -145,14 +130,8 @@ fn every_message_quotes_the_text_and_says_what_is_expected() {
             "\"1d\" has the unknown unit \"d\"; the units are ns, us, ms, s, m and h; \
              expected a duration such as 30m, 1h30m or 1.5s",
         ),
-        (
-            "-1s",
-            "\"-1s\" is negative; expected zero or more, such as 0s, 30m or 1h30m",
-        ),
-        (
-            "2562048h",
-            "\"2562048h\" is too long; expected at most 2562047h (about 292 years)",
-        ),
+        ("-1s", "\"-1s\" is negative; expected zero or more, such as 0s, 30m or 1h30m"),
+        ("2562048h", "\"2562048h\" is too long; expected at most 2562047h (about 292 years)"),
     ];
     for (text, message) in cases {
         assert_eq!(GoDuration::parse_non_negative(text).unwrap_err().to_string(), message);
@@ -161,9 +140,7 @@ fn every_message_quotes_the_text_and_says_what_is_expected() {
 
 #[test]
 fn a_message_neither_breaks_its_line_nor_repeats_a_novel() {
-    let message = GoDuration::parse_non_negative(&format!("1\n{}", "é".repeat(100_000)))
-        .unwrap_err()
-        .to_string();
+    let message = GoDuration::parse_non_negative(&format!("1\n{}", "é".repeat(100_000))).unwrap_err().to_string();
     assert!(!message.contains('\n'), "{message}");
     assert!(message.len() < 500, "{}", message.len());
 }

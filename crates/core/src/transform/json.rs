@@ -34,11 +34,7 @@ pub(super) fn expand(
     if !whole.get().starts_with('{') {
         return Err(Failure::at(key, Problem::NotAnObject));
     }
-    let mut walk = Walk {
-        source_key: key,
-        emitted: 0,
-        emit: &mut emit,
-    };
+    let mut walk = Walk { source_key: key, emitted: 0, emit: &mut emit };
     walk.object(&upper(key), whole.get(), 1)
 }
 

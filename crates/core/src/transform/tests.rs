@@ -13,46 +13,27 @@ fn content(pairs: &[(&str, &str)]) -> Content {
 }
 
 fn transform(type_: &str) -> Transform {
-    Transform {
-        type_: type_.to_owned(),
-        ..Transform::default()
-    }
+    Transform { type_: type_.to_owned(), ..Transform::default() }
 }
 
 fn prefix(value: &str) -> Transform {
-    Transform {
-        value: Some(value.to_owned()),
-        ..transform("prefix")
-    }
+    Transform { value: Some(value.to_owned()), ..transform("prefix") }
 }
 
 fn suffix(value: &str) -> Transform {
-    Transform {
-        value: Some(value.to_owned()),
-        ..transform("suffix")
-    }
+    Transform { value: Some(value.to_owned()), ..transform("suffix") }
 }
 
 fn rename_to(from: &str, to: &str) -> Transform {
-    Transform {
-        from: Some(from.to_owned()),
-        to: Some(to.to_owned()),
-        ..transform("rename")
-    }
+    Transform { from: Some(from.to_owned()), to: Some(to.to_owned()), ..transform("rename") }
 }
 
 fn decode(keys: &[&str]) -> Transform {
-    Transform {
-        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
-        ..transform("base64Decode")
-    }
+    Transform { keys: keys.iter().map(|key| (*key).to_owned()).collect(), ..transform("base64Decode") }
 }
 
 fn expand(key: &str) -> Transform {
-    Transform {
-        key: Some(key.to_owned()),
-        ..transform("jsonExpand")
-    }
+    Transform { key: Some(key.to_owned()), ..transform("jsonExpand") }
 }
 
 fn message(transforms: &[Transform], pairs: &[(&str, &str)]) -> String {
@@ -76,11 +57,7 @@ fn prefix_and_suffix_touch_every_key() {
 fn rename_moves_one_key() {
     let held = || content(&[("A", "1"), ("B", "2")]);
     let cases = [
-        (
-            "a key that exists",
-            rename_to("A", "C"),
-            content(&[("C", "1"), ("B", "2")]),
-        ),
+        ("a key that exists", rename_to("A", "C"), content(&[("C", "1"), ("B", "2")])),
         ("a missing key", rename_to("X", "Y"), held()),
         ("a missing key onto one that exists", rename_to("X", "B"), held()),
         ("a key to itself", rename_to("A", "A"), held()),
@@ -97,10 +74,7 @@ fn rename_moves_one_key() {
 #[test]
 fn two_renames_swap_by_way_of_a_third() {
     let swap = [rename_to("A", "T"), rename_to("B", "A"), rename_to("T", "B")];
-    assert_eq!(
-        apply(&swap, content(&[("A", "1"), ("B", "2")])),
-        Ok(content(&[("B", "1"), ("A", "2")]))
-    );
+    assert_eq!(apply(&swap, content(&[("A", "1"), ("B", "2")])), Ok(content(&[("B", "1"), ("A", "2")])));
 }
 
 #[test]
@@ -119,9 +93,7 @@ fn base64_is_read_as_go_reads_it() {
         let result = apply(&[decode(&[])], content(&[("K", text)])).unwrap();
         assert_eq!(result.get("K").map(SecretBytes::expose), Some(*bytes), "{text:?}");
     }
-    for text in [
-        "aGk", "a", "a===", "=", "+_+_", "aGk= ", " aGk=", "aGk=aGk=", "aGé=", "aGk==",
-    ] {
+    for text in ["aGk", "a", "a===", "=", "+_+_", "aGk= ", " aGk=", "aGk=aGk=", "aGé=", "aGk=="] {
         assert_eq!(
             message(&[decode(&[])], &[("K", text)]),
             r#"transforms[0] (base64Decode): key "K": the value is neither standard nor URL-safe base64 with padding"#,
@@ -153,42 +125,18 @@ fn bytes_that_are_no_text_are_not_base64() {
 
 #[test]
 fn an_error_says_which_of_several_transforms_it_was() {
-    let error = apply(
-        &[prefix("P_"), rename_to("x", "y"), decode(&["P_A"])],
-        content(&[("A", "?")]),
-    )
-    .unwrap_err();
-    assert_eq!(
-        (error.index, error.type_.as_str(), error.key.as_deref()),
-        (2, "base64Decode", Some("P_A"))
-    );
+    let error = apply(&[prefix("P_"), rename_to("x", "y"), decode(&["P_A"])], content(&[("A", "?")])).unwrap_err();
+    assert_eq!((error.index, error.type_.as_str(), error.key.as_deref()), (2, "base64Decode", Some("P_A")));
 }
 
 #[test]
 fn a_transform_that_says_too_little_is_refused() {
-    let empty_from = Transform {
-        from: Some(String::new()),
-        ..rename_to("A", "B")
-    };
+    let empty_from = Transform { from: Some(String::new()), ..rename_to("A", "B") };
     let cases = [
-        (
-            transform("prefix"),
-            "transforms[0] (prefix): the field `value` is missing",
-        ),
-        (
-            transform("suffix"),
-            "transforms[0] (suffix): the field `value` is missing",
-        ),
-        (
-            transform("rename"),
-            "transforms[0] (rename): the field `from` is missing",
-        ),
+        (transform("rename"), "transforms[0] (rename): the field `from` is missing"),
         (empty_from, "transforms[0] (rename): the field `from` is missing"),
         (rename_to("A", ""), "transforms[0] (rename): the field `to` is missing"),
-        (
-            transform("jsonExpand"),
-            "transforms[0] (jsonExpand): the field `key` is missing",
-        ),
+        (transform("jsonExpand"), "transforms[0] (jsonExpand): the field `key` is missing"),
         (
             transform("Prefix"),
             "transforms[0] (Prefix): unknown type; the types are prefix, suffix, rename, base64Decode and jsonExpand",
@@ -196,6 +144,14 @@ fn a_transform_that_says_too_little_is_refused() {
     ];
     for (transform, expected) in cases {
         assert_eq!(message(&[transform], &[("A", CANARY)]), expected);
+    }
+}
+
+#[test]
+fn a_prefix_or_suffix_without_value_changes_nothing_as_under_the_go_operator() {
+    for type_ in ["prefix", "suffix"] {
+        let content = Content::from_iter([("A".to_owned(), CANARY.into())]);
+        assert_eq!(apply(&[transform(type_)], content.clone()).unwrap(), content, "{type_}");
     }
 }
 

@@ -67,10 +67,7 @@ impl OperatorKey {
         for (kept, byte) in id.iter_mut().zip(hash) {
             *kept = byte;
         }
-        Ok(Self {
-            bytes: kept,
-            id: KeyId(id),
-        })
+        Ok(Self { bytes: kept, id: KeyId(id) })
     }
 
     /// Its public name.

@@ -21,10 +21,7 @@ fn other_key() -> OperatorKey {
 }
 
 fn content(pairs: &[(&str, &[u8])]) -> Content {
-    pairs
-        .iter()
-        .map(|(key, value)| (*key, SecretBytes::new(value.to_vec())))
-        .collect()
+    pairs.iter().map(|(key, value)| (*key, SecretBytes::new(value.to_vec()))).collect()
 }
 
 /// Contents with their version under each key and nonce, and with the Go operator's hash.
@@ -78,11 +75,7 @@ fn each_version_is_that_of_its_content_and_of_no_other() {
     let answers = known_answers();
     for (row, (_, versions)) in answers.iter().enumerate() {
         for (column, (content, _)) in answers.iter().enumerate() {
-            let expected = if row == column {
-                Verdict::Matches
-            } else {
-                Verdict::Differs
-            };
+            let expected = if row == column { Verdict::Matches } else { Verdict::Differs };
             for (version, key) in versions.iter().zip([counting_key(), other_key(), counting_key()]) {
                 assert_eq!(Version::parse(*version).verify(&key, content), expected, "{version}");
             }
@@ -120,11 +113,7 @@ fn what_nobody_made_is_foreign_and_equal_to_itself_only() {
     for text in texts {
         let version = Version::parse(text.as_str());
         assert_eq!(version.form(), Form::Foreign, "{text}");
-        assert_eq!(
-            version.verify(&counting_key(), &content(&[("A", b"1")])),
-            Verdict::KeyGone,
-            "{text}"
-        );
+        assert_eq!(version.verify(&counting_key(), &content(&[("A", b"1")])), Verdict::KeyGone, "{text}");
         assert_eq!(version, Version::parse(text.as_str()));
         assert_ne!(version, Version::parse(good));
         assert_eq!(version.to_string(), text);
@@ -146,18 +135,10 @@ fn there_and_back_again_gives_three_versions_of_which_two_fit() {
 fn every_changed_digit_of_the_hash_or_nonce_is_noticed() {
     let (key, content) = (counting_key(), content(&[("A", b"1")]));
     let text = Version::make(&key, FIRST_NONCE, &content).to_string();
-    for (index, digit) in text
-        .char_indices()
-        .skip("v1.9a939e49.".len())
-        .filter(|(_, c)| *c != '.')
-    {
+    for (index, digit) in text.char_indices().skip("v1.9a939e49.".len()).filter(|(_, c)| *c != '.') {
         let mut changed = text.clone();
         changed.replace_range(index..=index, if digit == '0' { "1" } else { "0" });
-        assert_eq!(
-            Version::parse(changed).verify(&key, &content),
-            Verdict::Differs,
-            "digit {index}"
-        );
+        assert_eq!(Version::parse(changed).verify(&key, &content), Verdict::Differs, "digit {index}");
     }
 }
 
@@ -165,10 +146,7 @@ fn every_changed_digit_of_the_hash_or_nonce_is_noticed() {
 fn an_operator_key_has_32_bytes_and_never_prints_them() {
     for wrong in [0, 16, 31, 33, 64] {
         let error = OperatorKey::from_bytes(&vec![7; wrong]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("an operator key has 32 bytes, this one has {wrong}")
-        );
+        assert_eq!(error.to_string(), format!("an operator key has 32 bytes, this one has {wrong}"));
     }
     let key = counting_key();
     assert_eq!(key.expose(), (0..32).collect::<Vec<u8>>());
@@ -183,10 +161,7 @@ fn any_content() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
 }
 
 fn gather(pairs: &[(String, Vec<u8>)]) -> Content {
-    pairs
-        .iter()
-        .map(|(key, value)| (key.as_str(), SecretBytes::new(value.clone())))
-        .collect()
+    pairs.iter().map(|(key, value)| (key.as_str(), SecretBytes::new(value.clone()))).collect()
 }
 
 proptest! {

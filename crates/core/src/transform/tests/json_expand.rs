@@ -34,15 +34,9 @@ fn each_kind_of_value_has_its_text() {
         (r#"{"a":-0.0}"#, Some("-0.0")),
         (r#"{"a":1E+400}"#, Some("1E+400")),
         (r#"{"a":9007199254740993}"#, Some("9007199254740993")),
-        (
-            r#"{"a":123456789012345678901234567890123456789}"#,
-            Some("123456789012345678901234567890123456789"),
-        ),
+        (r#"{"a":123456789012345678901234567890123456789}"#, Some("123456789012345678901234567890123456789")),
         (r#"{"a":[]}"#, Some("[]")),
-        (
-            r#"{"a":[ 1 , "b c" , { "d" : [ null ] } ]}"#,
-            Some(r#"[1,"b c",{"d":[null]}]"#),
-        ),
+        (r#"{"a":[ 1 , "b c" , { "d" : [ null ] } ]}"#, Some(r#"[1,"b c",{"d":[null]}]"#)),
         (r#"{"a":["\" ] , [", "\\", 1.0]}"#, Some(r#"["\" ] , [","\\",1.0]"#)),
         (r#"{"a":"\" \\ \/ \b\f\n\r\t"}"#, Some("\" \\ / \u{8}\u{c}\n\r\t")),
         (r#"{"a":"\u0041\u00e9\ud83d\uDE00é"}"#, Some("A\u{e9}\u{1f600}é")),
@@ -50,10 +44,7 @@ fn each_kind_of_value_has_its_text() {
         (r#"{"a":"\u0000"}"#, Some("\0")),
     ];
     for (source, expected) in cases {
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|text| ("APP_A".to_owned(), (*text).to_owned()))
-            .collect();
+        let expected: Vec<_> = expected.iter().map(|text| ("APP_A".to_owned(), (*text).to_owned())).collect();
         assert_eq!(expanded("app", source), expected, "{source}");
     }
 }
@@ -68,20 +59,14 @@ fn names_are_joined_and_in_upper_case() {
         ("MY-APP_DB_PORT_X", "1"),
         ("MY-APP_STRAßE", "4"),
     ];
-    assert_eq!(
-        expanded("my-app", source),
-        expected.map(|(key, value)| (key.to_owned(), value.to_owned()))
-    );
+    assert_eq!(expanded("my-app", source), expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
 }
 
 #[test]
 fn the_source_goes_and_the_rest_stays() {
     let result = apply(&[expand("A")], content(&[("A", r#"{"b":"1"}"#), ("C", "2")]));
     assert_eq!(result, Ok(content(&[("A_B", "1"), ("C", "2")])));
-    assert_eq!(
-        apply(&[expand("X")], content(&[("C", "2")])),
-        Ok(content(&[("C", "2")]))
-    );
+    assert_eq!(apply(&[expand("X")], content(&[("C", "2")])), Ok(content(&[("C", "2")])));
 }
 
 #[test]
@@ -94,11 +79,7 @@ fn whatever_would_be_written_twice_is_refused_by_its_name() {
     ];
     for (name, source, key) in cases {
         let error = apply(&[expand("app")], content(&[("app", source), ("APP_THERE", CANARY)])).unwrap_err();
-        assert_eq!(
-            (error.key.as_deref(), error.problem),
-            (Some(key), Problem::Collision),
-            "{name}"
-        );
+        assert_eq!((error.key.as_deref(), error.problem), (Some(key), Problem::Collision), "{name}");
     }
 }
 
@@ -122,11 +103,7 @@ fn what_is_no_object_is_refused_without_being_quoted() {
     ];
     for (source, expected) in cases {
         let error = apply(&[expand("app")], content(&[("app", &source)])).unwrap_err();
-        assert_eq!(
-            (error.key.as_deref(), error.problem),
-            (Some("app"), expected),
-            "{source}"
-        );
+        assert_eq!((error.key.as_deref(), error.problem), (Some("app"), expected), "{source}");
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("canary") && !shown.contains("4711"), "{shown}");
     }
@@ -134,30 +111,16 @@ fn what_is_no_object_is_refused_without_being_quoted() {
 
 #[test]
 fn bytes_that_are_no_text_are_not_json() {
-    let held: Content = [("K", SecretBytes::new(b"{\"a\":\"\xff\"}".to_vec()))]
-        .into_iter()
-        .collect();
+    let held: Content = [("K", SecretBytes::new(b"{\"a\":\"\xff\"}".to_vec()))].into_iter().collect();
     let error = apply(&[expand("K")], held).unwrap_err();
     assert_eq!(error.problem, Problem::NotJson { line: 0, column: 0 });
 }
 
 #[test]
 fn half_a_surrogate_pair_is_refused_rather_than_replaced() {
-    for text in [
-        r"\ud83d",
-        r"\ude00",
-        r"\ud83dx",
-        r"\ud83d\n",
-        r"\ud83dA",
-        r"\ud83d\ud83d",
-        r"\ud83d\u0041",
-    ] {
+    for text in [r"\ud83d", r"\ude00", r"\ud83dx", r"\ud83d\n", r"\ud83dA", r"\ud83d\ud83d", r"\ud83d\u0041"] {
         let (key, problem) = problem(&format!(r#"{{"a":"{text}"}}"#));
-        assert_eq!(
-            (key.as_deref(), problem),
-            (Some("APP_A"), Problem::LoneSurrogate),
-            "{text}"
-        );
+        assert_eq!((key.as_deref(), problem), (Some("APP_A"), Problem::LoneSurrogate), "{text}");
     }
     let (key, problem) = problem(r#"{"\ud83d":1}"#);
     assert_eq!((key.as_deref(), problem), (Some("app"), Problem::LoneSurrogate));
@@ -166,10 +129,7 @@ fn half_a_surrogate_pair_is_refused_rather_than_replaced() {
 #[test]
 fn depth_width_and_length_of_names_are_bounded() {
     let nested = |depth: usize| format!("{}1{}", r#"{"":"#.repeat(depth), "}".repeat(depth));
-    assert_eq!(
-        expanded("A", &nested(64)),
-        [(format!("A{}", "_".repeat(64)), "1".to_owned())]
-    );
+    assert_eq!(expanded("A", &nested(64)), [(format!("A{}", "_".repeat(64)), "1".to_owned())]);
     assert_eq!(problem(&nested(65)).1, Problem::TooDeep { limit: 64 });
     assert_eq!(problem(&nested(100_000)).1, Problem::TooDeep { limit: 64 });
 
@@ -182,10 +142,7 @@ fn depth_width_and_length_of_names_are_bounded() {
     };
     assert_eq!(expanded("A", &wide(10_000)).len(), 10_000);
     assert_eq!(problem(&wide(10_001)).1, Problem::TooManyFields { limit: 10_000 });
-    assert_eq!(
-        problem(&format!(r#"{{"a":{},"b":0}}"#, wide(10_000))).1,
-        Problem::TooManyFields { limit: 10_000 }
-    );
+    assert_eq!(problem(&format!(r#"{{"a":{},"b":0}}"#, wide(10_000))).1, Problem::TooManyFields { limit: 10_000 });
 
     let named = |length: usize| format!(r#"{{"{}":{{"a":1}}}}"#, "n".repeat(length));
     assert_eq!(problem(&named(248)).1, Problem::KeyTooLong { bytes: 254 });

@@ -1,0 +1,215 @@
+//! The ordered list of what the sync stage refuses. Each check is named for the violation it finds; the first hit ends
+//! the stage. The lists are cut where something has to be read before the next check can look at it.
+
+use ferrvault_api::connection::Mode;
+use ferrvault_api::{FerrVaultConnection, FerrVaultConnectionSpec, FerrVaultSecret, Reason};
+
+use crate::duration::GoDuration;
+use crate::refusal::Refusal;
+use crate::sync::{ObservedTarget, Ownership};
+
+/// Types of Secret that hand out rights or carry releases of others: whoever may create our resources is not thereby
+/// trusted to make one of these.
+const REFUSED_TYPES: [&str; 3] =
+    ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token", "helm.sh/release.v1"];
+
+/// Longest name of a Secret (a DNS subdomain).
+const MAX_NAME: usize = 253;
+
+type ResourceCheck = fn(&FerrVaultSecret) -> Option<Refusal>;
+
+/// What can be refused from the resource alone.
+const RESOURCE: [ResourceCheck; 6] = [
+    connection_name_empty,
+    vault_empty,
+    refresh_interval_unreadable,
+    selector_name_empty,
+    target_impossible,
+    workload_name_empty,
+];
+
+/// Checks the resource by itself, before anything else is read.
+pub fn resource(resource: &FerrVaultSecret) -> Result<(), Refusal> {
+    first(RESOURCE.iter().find_map(|check| check(resource)))
+}
+
+/// Checks the connection that the resource names. `None`: there is no such connection.
+pub fn connection<'c>(
+    resource: &FerrVaultSecret,
+    connection: Option<&'c FerrVaultConnection>,
+) -> Result<&'c FerrVaultConnection, Refusal> {
+    let Some(connection) = connection else { return Err(connection_not_found(resource)) };
+    first(connection_spec(&connection.spec).or_else(|| cloud_scope_missing(resource, &connection.spec)))?;
+    Ok(connection)
+}
+
+/// Checks the target. `None`: there is no such Secret.
+pub fn target(
+    resource: &FerrVaultSecret,
+    connection: &FerrVaultConnection,
+    target: Option<&ObservedTarget>,
+) -> Result<(), Refusal> {
+    let Some(target) = target else { return Ok(()) };
+    first(target_owned_by_another(resource, connection, target).or_else(|| target_type_differs(resource, target)))
+}
+
+/// What is wrong with a connection's spec, as far as it can be told without parsing the URL.
+///
+/// Admission refuses the same; this is for objects stored under the older schema.
+pub fn connection_spec(spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
+    credentials_ambiguous(spec).or_else(|| cluster_id_malformed(spec))
+}
+
+/// The key of the connection's token inside the target, when the target is the connection's own token Secret.
+pub fn token_key_in_target<'c>(resource: &FerrVaultSecret, connection: &'c FerrVaultConnection) -> Option<&'c str> {
+    let token = connection.spec.token_secret_ref.as_ref()?;
+    (token.name == resource.target_name()).then_some(token.key.as_str())
+}
+
+fn first(found: Option<Refusal>) -> Result<(), Refusal> {
+    found.map_or(Ok(()), Err)
+}
+
+fn invalid_spec(message: impl Into<String>) -> Option<Refusal> {
+    Some(Refusal::new(Reason::InvalidSpec, message))
+}
+
+fn connection_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
+    if resource.spec.connection_ref.name.is_empty() {
+        return invalid_spec("spec.connectionRef.name is empty; name a FerrVaultConnection of this namespace");
+    }
+    None
+}
+
+fn vault_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
+    if resource.spec.vault.is_empty() {
+        return invalid_spec("spec.vault is empty; name the vault to read");
+    }
+    None
+}
+
+fn refresh_interval_unreadable(resource: &FerrVaultSecret) -> Option<Refusal> {
+    let text = resource.spec.refresh_interval.as_deref()?;
+    let error = GoDuration::parse_non_negative(text).err()?;
+    invalid_spec(format!("spec.refreshInterval: {error}"))
+}
+
+fn selector_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
+    let index = resource.wanted_names().iter().position(|name| name.trim().is_empty())?;
+    invalid_spec(format!("spec.selector.names[{index}] is empty; name a key or remove the entry"))
+}
+
+fn target_impossible(resource: &FerrVaultSecret) -> Option<Refusal> {
+    let (name, type_) = (resource.target_name(), resource.target_type());
+    if !is_dns_subdomain(name) {
+        return invalid_spec(format!(
+            "spec.target.name {name:?} is no name for a Secret; use lower-case letters, digits, '-' and '.', \
+             beginning and ending with a letter or digit, at most {MAX_NAME} characters"
+        ));
+    }
+    if REFUSED_TYPES.contains(&type_) {
+        return invalid_spec(format!("spec.target.type {type_} is refused: such a Secret grants rights of its own"));
+    }
+    None
+}
+
+fn workload_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
+    let index = resource.spec.rollout_restart.iter().position(|workload| !is_dns_subdomain(&workload.name))?;
+    invalid_spec(format!(
+        "spec.rolloutRestart[{index}].name is not the name of a workload; correct or remove the entry"
+    ))
+}
+
+fn connection_not_found(resource: &FerrVaultSecret) -> Refusal {
+    let name = &resource.spec.connection_ref.name;
+    let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
+    Refusal::new(
+        Reason::ConnectionNotFound,
+        format!(
+            "there is no FerrVaultConnection {name:?} in namespace {namespace:?}; create it or correct spec.connectionRef"
+        ),
+    )
+}
+
+fn credentials_ambiguous(spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
+    let both = match (&spec.token_secret_ref, &spec.oidc) {
+        (Some(_), Some(_)) => "both tokenSecretRef and oidc",
+        (None, None) => "neither tokenSecretRef nor oidc",
+        _ => return None,
+    };
+    Some(Refusal::new(Reason::InvalidConnection, format!("the connection sets {both}; set exactly one")))
+}
+
+fn cluster_id_malformed(spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
+    let oidc = spec.oidc.as_ref()?;
+    let sound = oidc.cluster_id.len() == 36 && oidc.cluster_id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    (!sound).then(|| {
+        Refusal::new(Reason::InvalidConnection, "the connection's oidc.clusterID is not a UUID of 36 characters")
+    })
+}
+
+fn cloud_scope_missing(resource: &FerrVaultSecret, spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
+    if spec.mode != Mode::Cloud {
+        return None;
+    }
+    let empty = |field: Option<&str>| field.is_none_or(str::is_empty);
+    let what = if empty(spec.organization.as_deref()) {
+        "spec.organization of the connection"
+    } else if empty(resource.spec.project.as_deref()) {
+        "spec.project"
+    } else {
+        return None;
+    };
+    Some(Refusal::new(
+        Reason::MissingCloudScope,
+        format!("the connection's mode is cloud, so {what} is required; set it"),
+    ))
+}
+
+fn target_owned_by_another(
+    resource: &FerrVaultSecret,
+    connection: &FerrVaultConnection,
+    target: &ObservedTarget,
+) -> Option<Refusal> {
+    let name = resource.target_name();
+    match &target.ownership {
+        Ownership::Ours => None,
+        Ownership::Another { kind, name: owner } => Some(Refusal::new(
+            Reason::TargetConflict,
+            format!(
+                "Secret {name:?} belongs to {kind} {owner:?} and is left alone; \
+                 choose another spec.target.name or remove that owner"
+            ),
+        )),
+        // The token Secret is made by a person before there is a resource, so it carries no mark of ours.
+        Ownership::Nobody if target.managed_by_us || token_key_in_target(resource, connection).is_some() => None,
+        Ownership::Nobody => Some(Refusal::new(
+            Reason::TargetConflict,
+            format!(
+                "Secret {name:?} exists and is not this operator's, so it is left alone; choose another \
+                 spec.target.name, delete it, or hand it over: kubectl annotate secret {name} {}={}",
+                ferrvault_api::marks::MANAGED_BY,
+                ferrvault_api::marks::MANAGER
+            ),
+        )),
+    }
+}
+
+fn target_type_differs(resource: &FerrVaultSecret, target: &ObservedTarget) -> Option<Refusal> {
+    let (wanted, found) = (resource.target_type(), target.type_.as_str());
+    if wanted == found {
+        return None;
+    }
+    invalid_spec(format!(
+        "Secret {:?} has type {found} and Kubernetes does not let a type change; \
+         set spec.target.type to {found}, or delete the Secret to have it made anew with type {wanted}",
+        resource.target_name()
+    ))
+}
+
+fn is_dns_subdomain(name: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let label =
+        |label: &str| !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-');
+    name.len() <= MAX_NAME && name.split('.').all(label)
+}
