@@ -1,0 +1,100 @@
+//! Answers that are too large, whole or on arrival.
+
+use std::io::Write as _;
+
+use ferrvault_core::content::Answer;
+use ferrvault_vault::VaultError;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::server::{Reply, Server, json, response};
+use crate::{bearer, client, cloud, quick};
+
+/// What one answer may have, after decompression.
+const LIMIT: usize = 4 * 1024 * 1024;
+
+const GZIP: &str = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+
+async fn reveal(reply: Reply) -> (Result<Answer, VaultError>, usize) {
+    let server = Server::start([reply]).await;
+    let result = client(&server.url(), quick()).reveal(&bearer(), &cloud(&["A"])).await;
+    (result, server.count())
+}
+
+/// An answer of exactly `size` bytes, and the length of its value.
+fn answer(size: usize) -> (Vec<u8>, usize) {
+    let frame = br#"{"secrets":{"A":""}}"#.len();
+    let value = "x".repeat(size - frame);
+    (format!(r#"{{"secrets":{{"A":"{value}"}}}}"#).into_bytes(), value.len())
+}
+
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn chunked(body: &[u8]) -> Reply {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let mut bytes = head.as_bytes().to_vec();
+    for chunk in body.chunks(64 * 1024) {
+        bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        bytes.extend_from_slice(chunk);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    Reply::Bytes(bytes)
+}
+
+#[tokio::test]
+async fn four_mebibytes_are_read_and_one_byte_more_is_not() {
+    let (exact, length) = answer(LIMIT);
+    let (above, _) = answer(LIMIT + 1);
+    for (name, reply) in [
+        ("announced", json(200, &exact)),
+        ("in chunks", chunked(&exact)),
+        ("compressed", response(200, GZIP, compressed(&exact))),
+    ] {
+        let (result, _) = reveal(reply).await;
+        assert_eq!(result.unwrap().content.0["A"].len(), length, "{name}");
+    }
+    for (name, reply) in [
+        ("announced", json(200, &above)),
+        ("in chunks", chunked(&above)),
+        ("compressed", response(200, GZIP, compressed(&above))),
+        ("five mebibytes", json(200, answer(5 * 1024 * 1024).0)),
+    ] {
+        let (result, count) = reveal(reply).await;
+        assert_eq!(result, Err(VaultError::TooLarge { limit: LIMIT }), "{name}");
+        assert_eq!(count, 1, "{name}: it would be as large a second time");
+    }
+}
+
+#[tokio::test]
+async fn a_small_answer_that_unpacks_into_a_huge_one_is_dropped_on_the_way() {
+    // One mebibyte of zeros takes about a kibibyte; a gzip file may hold many members, so 4,096 of them make 4 GiB.
+    let member = compressed(&vec![0; 1024 * 1024]);
+    let bomb = member.repeat(4096);
+    let size = bomb.len();
+    // It stalls after the bomb: only a reader that stops early ever returns before its deadline.
+    let head = format!("HTTP/1.1 200 OK\r\n{GZIP}content-length: {}\r\n\r\n", size + 1);
+    let (result, count) = reveal(Reply::Stall([head.as_bytes(), &bomb].concat())).await;
+    assert_eq!(result, Err(VaultError::TooLarge { limit: LIMIT }));
+    assert_eq!(count, 1);
+}
+
+#[tokio::test]
+async fn the_text_of_an_error_has_a_limit_of_its_own() {
+    let body = |size: usize| format!(r#"{{"error":"no such vault","padding":"{}"}}"#, "x".repeat(size));
+    for (name, reply, told) in [
+        ("small", json(404, body(10)), true),
+        ("large", json(404, body(17 * 1024)), false),
+        ("endless", Reply::Stall([b"HTTP/1.1 404 No\r\n\r\n".to_vec(), vec![b'x'; 1024 * 1024]].concat()), false),
+    ] {
+        let (result, count) = reveal(reply).await;
+        let error = result.unwrap_err();
+        assert!(matches!(error, VaultError::NotFound { .. }), "{name}: {error:?}");
+        assert_eq!(error.to_string().contains("no such vault"), told, "{name}: {error}");
+        assert_eq!(count, 1, "{name}");
+    }
+}
