@@ -74,10 +74,7 @@ pub fn templates() -> Result<Vec<Template>, Error> {
 /// Writes the templates below `root`, the root of the repository.
 pub fn write(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let folder = root.join(TEMPLATES);
-    std::fs::create_dir_all(&folder).map_err(|source| Error::File {
-        path: folder.clone(),
-        source,
-    })?;
+    std::fs::create_dir_all(&folder).map_err(|source| Error::File { path: folder.clone(), source })?;
     let mut written = Vec::new();
     for template in templates()? {
         let path = folder.join(&template.file);
@@ -85,10 +82,7 @@ pub fn write(root: &Path) -> Result<Vec<PathBuf>, Error> {
         if std::fs::read_to_string(&path).ok().as_ref() == Some(&template.text) {
             continue;
         }
-        std::fs::write(&path, &template.text).map_err(|source| Error::File {
-            path: path.clone(),
-            source,
-        })?;
+        std::fs::write(&path, &template.text).map_err(|source| Error::File { path: path.clone(), source })?;
         written.push(path);
     }
     Ok(written)
@@ -138,17 +132,11 @@ metadata:
 {body}{{{{- end }}}}
 "#
     );
-    Ok(Template {
-        file: format!("{}.yaml", definition.spec.names.plural),
-        text,
-    })
+    Ok(Template { file: format!("{}.yaml", definition.spec.names.plural), text })
 }
 
 fn yaml(name: &str, value: &impl serde::Serialize) -> Result<String, Error> {
-    let mut text = serde_saphyr::to_string(value).map_err(|source| Error::Yaml {
-        name: name.to_owned(),
-        source,
-    })?;
+    let mut text = serde_saphyr::to_string(value).map_err(|source| Error::Yaml { name: name.to_owned(), source })?;
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -187,14 +175,9 @@ mod tests {
         assert!(write(root.path()).unwrap().is_empty(), "nothing to write twice");
 
         let path = root.path().join(TEMPLATES).join("ferrvaultsecrets.yaml");
-        let edited = std::fs::read_to_string(&path)
-            .unwrap()
-            .replace("minLength: 1", "minLength: 2");
+        let edited = std::fs::read_to_string(&path).unwrap().replace("minLength: 1", "minLength: 2");
         std::fs::write(&path, edited).unwrap();
         let refused = check(root.path()).unwrap_err().to_string();
-        assert!(
-            refused.contains("ferrvaultsecrets.yaml") && refused.contains("cargo xtask crds"),
-            "{refused}"
-        );
+        assert!(refused.contains("ferrvaultsecrets.yaml") && refused.contains("cargo xtask crds"), "{refused}");
     }
 }

@@ -146,10 +146,7 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
             };
             if !up.bare {
                 for component in binaries.missing() {
-                    eprintln!(
-                        "started without {component}, which is not in {}",
-                        binaries.folder().display()
-                    );
+                    eprintln!("started without {component}, which is not in {}", binaries.folder().display());
                 }
             }
             foreground::up(options).await?;
@@ -160,11 +157,7 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
         }
         Commands::ControlPlane(ControlPlane::Status { kubeconfig }) => status(kubeconfig)?,
         Commands::Test(test) => {
-            let options = test_run::Options {
-                fast: test.fast,
-                assets: test.assets.assets,
-                args: test.args,
-            };
+            let options = test_run::Options { fast: test.fast, assets: test.assets.assets, args: test.args };
             test_run::run(&options).await?;
         }
         Commands::Lint => checks::run()?,

@@ -40,11 +40,7 @@ fn debug_binary(variable: &str, name: &str) -> PathBuf {
 
 /// This project's folder among the user's caches; nothing when the user has no home.
 pub fn cache_dir() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(caches.join("ferrvault-operator"))
 }

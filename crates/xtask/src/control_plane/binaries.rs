@@ -37,9 +37,7 @@ impl Binaries {
 
     /// What the user named, if anything was.
     pub(super) fn from_user(assets: Option<&Path>) -> Result<Option<Self>, Error> {
-        let variable = std::env::var_os(KUBEBUILDER_ASSETS)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from);
+        let variable = std::env::var_os(KUBEBUILDER_ASSETS).filter(|value| !value.is_empty()).map(PathBuf::from);
         let Some(folder) = assets.map(Path::to_owned).or(variable) else {
             return Ok(None);
         };
@@ -49,15 +47,9 @@ impl Binaries {
             .map(Component::name)
             .collect();
         if missing.is_empty() {
-            Ok(Some(Self {
-                folder,
-                origin: Origin::Assets,
-            }))
+            Ok(Some(Self { folder, origin: Origin::Assets }))
         } else {
-            Err(Error::AssetsIncomplete {
-                folder,
-                missing: missing.join(", "),
-            })
+            Err(Error::AssetsIncomplete { folder, missing: missing.join(", ") })
         }
     }
 
@@ -68,10 +60,7 @@ impl Binaries {
         if let Ok((_, version)) = recipe::find_go() {
             let folder = builds.join(recipe.folder(&version));
             if folder.is_dir() {
-                return Ok(Some(Self {
-                    folder,
-                    origin: Origin::Built,
-                }));
+                return Ok(Some(Self { folder, origin: Origin::Built }));
             }
             return Ok(None);
         }
@@ -80,18 +69,12 @@ impl Binaries {
             .unwrap_or_default()
             .into_iter()
             .find(|entry| entry.file_name().to_str().is_some_and(|name| recipe.made(name)));
-        Ok(found.map(|entry| Self {
-            folder: entry.path(),
-            origin: Origin::Built,
-        }))
+        Ok(found.map(|entry| Self { folder: entry.path(), origin: Origin::Built }))
     }
 
     /// A finished build in `folder`.
     pub(super) fn built(folder: PathBuf) -> Self {
-        Self {
-            folder,
-            origin: Origin::Built,
-        }
+        Self { folder, origin: Origin::Built }
     }
 
     /// The folder they are in.
@@ -112,30 +95,18 @@ impl Binaries {
     /// The path of `component`.
     pub fn path(&self, component: Component) -> Result<PathBuf, Error> {
         let path = self.folder.join(component.name());
-        if path.is_file() {
-            Ok(path)
-        } else {
-            Err(Error::ComponentMissing {
-                component,
-                folder: self.folder.clone(),
-            })
-        }
+        if path.is_file() { Ok(path) } else { Err(Error::ComponentMissing { component, folder: self.folder.clone() }) }
     }
 
     /// Those that are not there. Only a folder of the user's can lack any.
     pub fn missing(&self) -> Vec<Component> {
-        Component::ALL
-            .into_iter()
-            .filter(|component| !self.has(*component))
-            .collect()
+        Component::ALL.into_iter().filter(|component| !self.has(*component)).collect()
     }
 }
 
 /// The folder of all builds, one folder each.
 pub(super) fn builds_dir() -> Result<PathBuf, Error> {
-    repository::cache_dir()
-        .map(|cache| cache.join("control-plane"))
-        .ok_or(Error::NoCacheFolder)
+    repository::cache_dir().map(|cache| cache.join("control-plane")).ok_or(Error::NoCacheFolder)
 }
 
 #[cfg(test)]
@@ -158,12 +129,7 @@ mod tests {
         assert!(binaries.has(Component::Etcd) && !binaries.has(Component::KubeControllerManager));
         assert_eq!(
             binaries.missing(),
-            [
-                Component::KubeControllerManager,
-                Component::KubeScheduler,
-                Component::Helm,
-                Component::Kwok
-            ]
+            [Component::KubeControllerManager, Component::KubeScheduler, Component::Helm, Component::Kwok]
         );
         let error = binaries.path(Component::Helm).unwrap_err().to_string();
         assert!(error.contains("helm"), "{error}");

@@ -52,11 +52,7 @@ async fn lock(path: PathBuf) -> Result<File, Error> {
         Err(TryLockError::Error(source)) => return Err(Error::File { path, source }),
     }
     let waiting = tokio::task::spawn_blocking(move || file.lock().map(|()| file));
-    waiting
-        .await
-        .map_err(std::io::Error::other)
-        .flatten()
-        .map_err(at(&path))
+    waiting.await.map_err(std::io::Error::other).flatten().map_err(at(&path))
 }
 
 async fn build_all(recipe: &Recipe, go: &Path, folder: &Path) -> Result<(), Error> {
@@ -115,19 +111,12 @@ async fn wait_showing_time(process: &Process, label: &str) -> Result<Duration, E
 /// A duration as a person says it.
 fn seconds(duration: Duration) -> String {
     let whole = duration.as_secs();
-    if whole < 60 {
-        format!("{whole} s")
-    } else {
-        format!("{} min {:02} s", whole / 60, whole % 60)
-    }
+    if whole < 60 { format!("{whole} s") } else { format!("{} min {:02} s", whole / 60, whole % 60) }
 }
 
 fn at(path: &Path) -> impl Fn(std::io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::File {
-        path: path.clone(),
-        source,
-    }
+    move |source| Error::File { path: path.clone(), source }
 }
 
 #[cfg(test)]
@@ -146,15 +135,8 @@ mod tests {
         let path = folder.path().join("lock");
         let first = lock(path.clone()).await.unwrap();
         let mut second = Box::pin(lock(path));
-        assert!(
-            tokio::time::timeout(Duration::from_millis(100), &mut second)
-                .await
-                .is_err()
-        );
+        assert!(tokio::time::timeout(Duration::from_millis(100), &mut second).await.is_err());
         drop(first);
-        tokio::time::timeout(Duration::from_secs(20), second)
-            .await
-            .unwrap()
-            .unwrap();
+        tokio::time::timeout(Duration::from_secs(20), second).await.unwrap().unwrap();
     }
 }

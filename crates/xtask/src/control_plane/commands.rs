@@ -35,11 +35,7 @@ impl Ports {
 
 /// A launch of `component` with its log in `folder`.
 fn launch(binaries: &Binaries, component: Component, folder: &Path) -> Result<Launch, Error> {
-    Ok(Launch::new(
-        component.name(),
-        binaries.path(component)?,
-        folder.join(format!("{component}.log")),
-    ))
+    Ok(Launch::new(component.name(), binaries.path(component)?, folder.join(format!("{component}.log"))))
 }
 
 pub(super) fn etcd(binaries: &Binaries, folder: &Path, ports: Ports) -> Result<Launch, Error> {
@@ -78,18 +74,14 @@ pub(super) fn apiserver(
         .arg(file("token-auth-file", &credentials.tokens))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
         .arg(file("service-account-key-file", &credentials.service_account_public_key))
-        .arg(file(
-            "service-account-signing-key-file",
-            &credentials.service_account_key,
-        ))
+        .arg(file("service-account-signing-key-file", &credentials.service_account_key))
         .arg("--authorization-mode=RBAC")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         // It would put a token volume into every pod; kwok's pods have no use for one.
         .arg("--disable-admission-plugins=ServiceAccount");
     if let Some(log) = audit_log {
-        launch = launch
-            .arg(file("audit-log-path", log))
-            .arg(file("audit-policy-file", &folder.join("audit-policy.yaml")));
+        launch =
+            launch.arg(file("audit-log-path", log)).arg(file("audit-policy-file", &folder.join("audit-policy.yaml")));
     }
     Ok(launch.args(extra))
 }
@@ -102,10 +94,7 @@ pub(super) fn controller_manager(
 ) -> Result<Launch, Error> {
     Ok(launch(binaries, Component::KubeControllerManager, folder)?
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
-        .arg(format!(
-            "--service-account-private-key-file={}",
-            credentials.service_account_key.display()
-        ))
+        .arg(format!("--service-account-private-key-file={}", credentials.service_account_key.display()))
         // Node lifecycle stays: it takes the not-ready taint off a new node.
         .arg("--controllers=*,-nodeipam")
         .arg("--use-service-account-credentials=false")

@@ -54,11 +54,7 @@ impl Credentials {
             serving_certificate: write_private(folder, "serving.crt", &made.serving_certificate)?,
             serving_key: write_private(folder, "serving.key", &made.serving_key)?,
             service_account_key: write_private(folder, "service-account.key", &made.service_account_key)?,
-            service_account_public_key: write_private(
-                folder,
-                "service-account.pub",
-                &made.service_account_public_key,
-            )?,
+            service_account_public_key: write_private(folder, "service-account.pub", &made.service_account_public_key)?,
             tokens: write_private(folder, "tokens.csv", &line)?,
             ca_pem: made.ca_pem,
             admin,
@@ -76,9 +72,7 @@ struct Certificates {
 
 fn make_certificates() -> Result<Certificates, rcgen::Error> {
     let mut authority = CertificateParams::default();
-    authority
-        .distinguished_name
-        .push(DnType::CommonName, "ferrvault throwaway control plane");
+    authority.distinguished_name.push(DnType::CommonName, "ferrvault throwaway control plane");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
@@ -125,20 +119,12 @@ mod tests {
     #[test]
     fn credentials_differ_each_time_and_are_readable_by_their_owner_only() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (first, second) = (
-            Credentials::write(one.path()).unwrap(),
-            Credentials::write(two.path()).unwrap(),
-        );
+        let (first, second) = (Credentials::write(one.path()).unwrap(), Credentials::write(two.path()).unwrap());
         assert_ne!(first.admin.expose(), second.admin.expose());
         assert_ne!(first.ca_pem, second.ca_pem);
         assert!(first.admin.expose().len() >= TOKEN_BYTES);
         for file in [&first.serving_key, &first.service_account_key, &first.tokens] {
-            assert_eq!(
-                std::fs::metadata(file).unwrap().permissions().mode() & 0o777,
-                0o600,
-                "{}",
-                file.display()
-            );
+            assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600, "{}", file.display());
         }
     }
 }

@@ -32,10 +32,7 @@ pub async fn up(options: StartOptions) -> Result<(), Error> {
         started.elapsed().as_secs_f64()
     );
     println!("  export KUBECONFIG={}", plane.kubeconfig().display());
-    println!(
-        "  export PATH={}:$PATH    # kubectl, helm",
-        plane.binaries().folder().display()
-    );
+    println!("  export PATH={}:$PATH    # kubectl, helm", plane.binaries().folder().display());
     println!("Ctrl-C ends it, or `cargo xtask control-plane down` from elsewhere; nothing of it is kept.");
     let why = stop.requested_or_failed(&plane).await?;
     eprintln!("{why}: ending the control plane");
@@ -53,12 +50,7 @@ pub struct Stop {
 impl Stop {
     /// From here on the signals no longer end the process by themselves.
     pub fn new() -> Result<Self, Error> {
-        let on = |kind| {
-            signal(kind).map_err(|source| Error::File {
-                path: "signals".into(),
-                source,
-            })
-        };
+        let on = |kind| signal(kind).map_err(|source| Error::File { path: "signals".into(), source });
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
             terminate: on(SignalKind::terminate())?,

@@ -44,15 +44,9 @@ pub(super) fn write(
 pub async fn client(path: &Path, context: Option<&str>) -> Result<kube::Client, Error> {
     // Fails only if somebody installed a provider before, and then there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let unusable = |reason: String| Error::Kubeconfig {
-        path: path.to_owned(),
-        reason,
-    };
+    let unusable = |reason: String| Error::Kubeconfig { path: path.to_owned(), reason };
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unusable(error.to_string()))?;
-    let options = KubeConfigOptions {
-        context: context.map(str::to_owned),
-        ..KubeConfigOptions::default()
-    };
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let mut config = config.map_err(|error| unusable(error.to_string()))?;
     config.default_retry = false;
@@ -70,15 +64,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let made = super::super::credentials::Credentials::write(folder.path()).unwrap();
         let user = "system:serviceaccount:a:b";
-        let path = write(
-            folder.path(),
-            "kc",
-            "https://127.0.0.1:6443",
-            &made.ca_pem,
-            user,
-            &made.admin,
-        )
-        .unwrap();
+        let path = write(folder.path(), "kc", "https://127.0.0.1:6443", &made.ca_pem, user, &made.admin).unwrap();
         let read = Kubeconfig::read_from(&path).unwrap();
         assert_eq!(read.current_context.as_deref(), Some("ferrvault"));
         assert_eq!(read.auth_infos[0].name, user);

@@ -69,12 +69,7 @@ pub struct StartOptions {
 impl StartOptions {
     /// Everything: Deployments become running pods.
     pub fn full() -> Self {
-        Self {
-            controller_manager: true,
-            scheduler: true,
-            kwok: true,
-            ..Self::default()
-        }
+        Self { controller_manager: true, scheduler: true, kwok: true, ..Self::default() }
     }
 }
 
@@ -100,10 +95,7 @@ impl Folder {
         let mut folder = tempfile::Builder::new()
             .prefix(FOLDER_PREFIX)
             .tempdir()
-            .map_err(|source| Error::File {
-                path: std::env::temp_dir(),
-                source,
-            })?;
+            .map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
         folder.disable_cleanup(std::env::var_os(KEEP).is_some());
         Ok(Self(folder))
     }
@@ -133,42 +125,19 @@ impl ControlPlane {
         let folder = Folder::new()?;
         let path = folder.path();
         let [etcd, etcd_peer, apiserver, kwok] = ports::free()?;
-        let ports = Ports {
-            etcd,
-            etcd_peer,
-            apiserver,
-            kwok,
-        };
+        let ports = Ports { etcd, etcd_peer, apiserver, kwok };
         let credentials = Credentials::write(path)?;
         let ca_pem = credentials.ca_pem.clone();
-        let kubeconfig = kubeconfig::write(
-            path,
-            "kubeconfig",
-            &ports.server(),
-            &ca_pem,
-            "admin",
-            &credentials.admin,
-        )?;
+        let kubeconfig = kubeconfig::write(path, "kubeconfig", &ports.server(), &ca_pem, "admin", &credentials.admin)?;
         credentials::write_private(path, "audit-policy.yaml", commands::AUDIT_POLICY)?;
         let audit_log = options.audit_log.as_deref();
         // All command lines first: what is missing shows before anything runs.
         let etcd_launch = commands::etcd(&binaries, path, ports)?;
-        let apiserver_launch = commands::apiserver(
-            &binaries,
-            path,
-            ports,
-            &credentials,
-            audit_log,
-            &options.extra_apiserver_args,
-        )?;
+        let apiserver_launch =
+            commands::apiserver(&binaries, path, ports, &credentials, audit_log, &options.extra_apiserver_args)?;
         let mut later = Vec::new();
         if options.controller_manager {
-            later.push(commands::controller_manager(
-                &binaries,
-                path,
-                &kubeconfig,
-                &credentials,
-            )?);
+            later.push(commands::controller_manager(&binaries, path, &kubeconfig, &credentials)?);
         }
         if options.scheduler {
             later.push(commands::scheduler(&binaries, path, &kubeconfig)?);
@@ -254,12 +223,7 @@ impl ControlPlane {
 
     /// kubectl and helm, as its administrator.
     pub fn tools(&self) -> Tools {
-        Tools::new(
-            self.binaries.clone(),
-            self.kubeconfig.clone(),
-            None,
-            self.folder.path().join("tools"),
-        )
+        Tools::new(self.binaries.clone(), self.kubeconfig.clone(), None, self.folder.path().join("tools"))
     }
 
     /// Its temporary folder, which goes with it: data, logs, kubeconfigs. Others may put files there too.
@@ -271,9 +235,7 @@ impl ControlPlane {
     pub fn processes(&self) -> Vec<(String, i32)> {
         let apiserver = self.slot();
         let all = self.others.iter().chain(apiserver.as_ref());
-        all.filter(|process| process.is_running())
-            .map(|process| (process.name().to_owned(), process.pid()))
-            .collect()
+        all.filter(|process| process.is_running()).map(|process| (process.name().to_owned(), process.pid())).collect()
     }
 
     /// The first component that has ended by itself, as an error with its last words.
@@ -306,16 +268,12 @@ impl ControlPlane {
 
     /// Lets the API server hang: connections stay open, nothing answers.
     pub fn freeze_apiserver(&self) -> bool {
-        self.slot()
-            .as_ref()
-            .is_some_and(|apiserver| apiserver.signal(Signal::STOP))
+        self.slot().as_ref().is_some_and(|apiserver| apiserver.signal(Signal::STOP))
     }
 
     /// Lets it go on.
     pub fn thaw_apiserver(&self) -> bool {
-        self.slot()
-            .as_ref()
-            .is_some_and(|apiserver| apiserver.signal(Signal::CONT))
+        self.slot().as_ref().is_some_and(|apiserver| apiserver.signal(Signal::CONT))
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Process>> {

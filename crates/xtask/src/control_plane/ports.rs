@@ -20,11 +20,7 @@ const TRIES_PER_PORT: usize = 100;
 /// `N` different ports that nobody listens on. They are all held until the last one is found, then let go.
 pub(super) fn free<const N: usize>() -> Result<[u16; N], Error> {
     let end = ephemeral_start();
-    let range = if end > LOWEST + 1_000 {
-        LOWEST..end
-    } else {
-        LOWEST..USUAL_EPHEMERAL_START
-    };
+    let range = if end > LOWEST + 1_000 { LOWEST..end } else { LOWEST..USUAL_EPHEMERAL_START };
     let mut held = Vec::with_capacity(N);
     let mut ports = [0; N];
     for port in &mut ports {
@@ -56,10 +52,7 @@ mod tests {
     fn ports_are_different_free_and_outside_the_range_of_outgoing_connections() {
         let mut ports = free::<20>().unwrap();
         for port in ports {
-            assert!(
-                (LOWEST..ephemeral_start().max(USUAL_EPHEMERAL_START)).contains(&port),
-                "{port}"
-            );
+            assert!((LOWEST..ephemeral_start().max(USUAL_EPHEMERAL_START)).contains(&port), "{port}");
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         }
         ports.sort_unstable();

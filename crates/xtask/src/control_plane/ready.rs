@@ -39,9 +39,7 @@ where
 /// The process accepts connections on its port.
 pub(super) async fn port_open(process: &Process, port: u16) -> Result<(), Error> {
     until(process, "an open port", || async move {
-        tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port))
-            .await
-            .is_ok()
+        tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok()
     })
     .await
 }
@@ -84,15 +82,9 @@ pub(super) async fn create_node(client: &kube::Client) -> Result<(), Error> {
         },
         "status": {"capacity": size, "allocatable": size},
     });
-    let failed = |source| Error::Api {
-        doing: "creating the node".to_owned(),
-        source: Box::new(source),
-    };
+    let failed = |source| Error::Api { doing: "creating the node".to_owned(), source: Box::new(source) };
     let node: Node = serde_json::from_value(node).map_err(|error| failed(kube::Error::SerdeError(error)))?;
-    Api::all(client.clone())
-        .create(&PostParams::default(), &node)
-        .await
-        .map_err(failed)?;
+    Api::all(client.clone()).create(&PostParams::default(), &node).await.map_err(failed)?;
     Ok(())
 }
 
@@ -104,9 +96,7 @@ pub(super) async fn node(process: &Process, client: &kube::Client, untainted: bo
             return false;
         };
         let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
-        let ready = conditions
-            .iter()
-            .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+        let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
         let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
         ready && (taints.is_empty() || !untainted)
     })

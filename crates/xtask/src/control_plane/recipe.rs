@@ -45,27 +45,15 @@ impl Recipe {
             required_version(main_module, "helm.sh/helm/v3")?,
         );
         let mut hash = Sha256::new();
-        for part in sources
-            .iter()
-            .map(String::as_str)
-            .chain(FLAGS)
-            .chain([linker_flags.as_str()])
-        {
+        for part in sources.iter().map(String::as_str).chain(FLAGS).chain([linker_flags.as_str()]) {
             hash.update(part.as_bytes());
             // A separator, so that text cannot move from one part to the next unnoticed.
             hash.update([0]);
         }
         // 8 of its 32 bytes tell a handful of builds apart and keep paths short.
         let digest = hash.finalize();
-        let short = digest
-            .first_chunk::<8>()
-            .copied()
-            .map(u64::from_be_bytes)
-            .unwrap_or_default();
-        Ok(Self {
-            linker_flags,
-            hash: format!("{short:016x}"),
-        })
+        let short = digest.first_chunk::<8>().copied().map(u64::from_be_bytes).unwrap_or_default();
+        Ok(Self { linker_flags, hash: format!("{short:016x}") })
     }
 
     /// The name of the folder for what `go` makes of it. The Go version stands in clear, so that a finished build is
@@ -76,22 +64,15 @@ impl Recipe {
 
     /// Whether a folder of this name was built from this recipe, by whatever Go.
     pub(super) fn made(&self, folder: &str) -> bool {
-        folder
-            .strip_prefix(&self.hash)
-            .and_then(|rest| rest.strip_prefix("-go"))
-            .is_some_and(|version| {
-                // Unfinished builds carry a suffix.
-                version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-            })
+        folder.strip_prefix(&self.hash).and_then(|rest| rest.strip_prefix("-go")).is_some_and(|version| {
+            // Unfinished builds carry a suffix.
+            version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        })
     }
 
     /// The process that builds `component` into the file `output` and logs into the file `log`.
     pub(super) fn launch(&self, go: &Path, component: Component, output: &Path, log: &Path) -> Launch {
-        let linker_flags = if component == Component::Kwok {
-            "-s -w"
-        } else {
-            &self.linker_flags
-        };
+        let linker_flags = if component == Component::Kwok { "-s -w" } else { &self.linker_flags };
         Launch::new(format!("go build of {component}"), go, log)
             .args(FLAGS)
             .arg(format!("-ldflags={linker_flags}"))
@@ -148,30 +129,16 @@ pub(super) struct GoVersion(String);
 /// itself answers with the one that it would use there.
 pub(super) fn find_go() -> Result<(PathBuf, GoVersion), Error> {
     let usual = Path::new("/usr/local/go/bin/go");
-    let go = find_in_path("go")
-        .or_else(|| usual.is_file().then(|| usual.to_owned()))
-        .ok_or(Error::GoMissing)?;
-    let answer = Command::new(&go)
-        .args(["env", "GOVERSION"])
-        .current_dir(root())
-        .output();
-    let answer = answer.map_err(|source| Error::File {
-        path: go.clone(),
-        source,
-    })?;
+    let go = find_in_path("go").or_else(|| usual.is_file().then(|| usual.to_owned())).ok_or(Error::GoMissing)?;
+    let answer = Command::new(&go).args(["env", "GOVERSION"]).current_dir(root()).output();
+    let answer = answer.map_err(|source| Error::File { path: go.clone(), source })?;
     if !answer.status.success() {
         let says = String::from_utf8_lossy(&answer.stderr).trim().to_owned();
         return Err(Error::GoUnusable { go, says });
     }
     let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-    let parses = version
-        .strip_prefix("go")
-        .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
-    if parses {
-        Ok((go, GoVersion(version)))
-    } else {
-        Err(Error::GoUnusable { go, says: version })
-    }
+    let parses = version.strip_prefix("go").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    if parses { Ok((go, GoVersion(version))) } else { Err(Error::GoUnusable { go, says: version }) }
 }
 
 #[cfg(test)]
@@ -196,10 +163,7 @@ mod tests {
 
     #[test]
     fn a_folder_belongs_to_its_recipe_by_whatever_go_but_only_when_finished() {
-        let recipe = Recipe {
-            linker_flags: String::new(),
-            hash: "00ff".to_owned(),
-        };
+        let recipe = Recipe { linker_flags: String::new(), hash: "00ff".to_owned() };
         let folder = recipe.folder(&GoVersion("go1.26.8".to_owned()));
         assert_eq!(folder, "00ff-go1.26.8");
         assert!(recipe.made(&folder));

@@ -61,17 +61,13 @@ impl Entry {
 
     fn announce_in(entries: &Path, running: &Running) -> Result<Self, Error> {
         let path = entries.join(format!("{}.json", running.pid));
-        let at = |source| Error::File {
-            path: path.clone(),
-            source,
-        };
+        let at = |source| Error::File { path: path.clone(), source };
         std::fs::create_dir_all(entries).map_err(at)?;
         // Locked and complete before it has its name: nobody ever sees an entry that looks abandoned.
         let unnamed = entries.join(format!("{}.new", running.pid));
         let mut file = File::create(&unnamed).map_err(at)?;
         file.lock().map_err(at)?;
-        file.write_all(&serde_json::to_vec_pretty(running).map_err(|error| at(error.into()))?)
-            .map_err(at)?;
+        file.write_all(&serde_json::to_vec_pretty(running).map_err(|error| at(error.into()))?).map_err(at)?;
         std::fs::rename(&unnamed, &path).map_err(at)?;
         Ok(Self { path, _lock: file })
     }
@@ -89,11 +85,7 @@ pub fn list() -> Result<Vec<Running>, Error> {
 }
 
 fn list_in(entries: &Path) -> Vec<Running> {
-    let files = std::fs::read_dir(entries)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
+    let files = std::fs::read_dir(entries).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut found = Vec::new();
     for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "json")) {
         let (Ok(file), Ok(text)) = (File::open(&path), std::fs::read_to_string(&path)) else {
@@ -140,10 +132,7 @@ pub async fn stop(pid: Option<i32>) -> Result<Running, Error> {
             tokio::time::sleep(POLL).await;
         }
     }
-    Err(Error::NotInTime {
-        what: format!("the end of process {}", running.pid),
-        seconds: 2 * DOWN_WITHIN.as_secs(),
-    })
+    Err(Error::NotInTime { what: format!("the end of process {}", running.pid), seconds: 2 * DOWN_WITHIN.as_secs() })
 }
 
 fn choose(mut all: Vec<Running>, pid: Option<i32>) -> Result<Running, Error> {
@@ -163,9 +152,7 @@ fn choose(mut all: Vec<Running>, pid: Option<i32>) -> Result<Running, Error> {
 }
 
 fn entries_dir() -> Result<PathBuf, Error> {
-    repository::cache_dir()
-        .map(|cache| cache.join("running"))
-        .ok_or(Error::NoCacheFolder)
+    repository::cache_dir().map(|cache| cache.join("running")).ok_or(Error::NoCacheFolder)
 }
 
 #[cfg(test)]
@@ -187,13 +174,7 @@ mod tests {
     fn an_entry_is_listed_while_its_lock_is_held_and_not_longer() {
         let entries = tempfile::tempdir().unwrap();
         let entry = Entry::announce_in(entries.path(), &running(7, Path::new("/nowhere"))).unwrap();
-        assert_eq!(
-            list_in(entries.path())
-                .iter()
-                .map(|running| running.pid)
-                .collect::<Vec<_>>(),
-            [7]
-        );
+        assert_eq!(list_in(entries.path()).iter().map(|running| running.pid).collect::<Vec<_>>(), [7]);
         drop(entry);
         assert!(list_in(entries.path()).is_empty());
     }
@@ -218,25 +199,10 @@ mod tests {
     fn the_only_one_needs_no_name_and_of_several_one_must_be_named() {
         let here = Path::new("/nowhere");
         assert_eq!(choose(vec![running(1, here)], None).unwrap().pid, 1);
-        assert_eq!(
-            choose(vec![running(1, here), running(2, here)], Some(2)).unwrap().pid,
-            2
-        );
-        let error = choose(vec![running(1, here), running(2, here)], None)
-            .unwrap_err()
-            .to_string();
+        assert_eq!(choose(vec![running(1, here), running(2, here)], Some(2)).unwrap().pid, 2);
+        let error = choose(vec![running(1, here), running(2, here)], None).unwrap_err().to_string();
         assert!(error.contains("1, 2"), "{error}");
-        assert!(
-            choose(Vec::new(), None)
-                .unwrap_err()
-                .to_string()
-                .contains("no control plane")
-        );
-        assert!(
-            choose(vec![running(1, here)], Some(3))
-                .unwrap_err()
-                .to_string()
-                .contains('3')
-        );
+        assert!(choose(Vec::new(), None).unwrap_err().to_string().contains("no control plane"));
+        assert!(choose(vec![running(1, here)], Some(3)).unwrap_err().to_string().contains('3'));
     }
 }

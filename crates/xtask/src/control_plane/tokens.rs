@@ -28,19 +28,13 @@ pub async fn service_account_token(
         },
         ..TokenRequest::default()
     };
-    let answer = accounts
-        .create_token_request(name, &PostParams::default(), &request)
-        .await;
+    let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
     let failed = |source| Error::Api {
         doing: format!("requesting a token of the service account {namespace}/{name}"),
         source: Box::new(source),
     };
     // Taken over and not copied, so that no second one stays in memory.
-    let token = answer
-        .map_err(failed)?
-        .status
-        .map(|status| status.token)
-        .unwrap_or_default();
+    let token = answer.map_err(failed)?.status.map(|status| status.token).unwrap_or_default();
     Ok(Token::new(token))
 }
 
@@ -52,8 +46,7 @@ impl ControlPlane {
 
     /// Writes a kubeconfig that holds a new token of a service account, and nothing more than that account may do.
     pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
-        self.kubeconfig_for_service_account_at(namespace, name, &self.server())
-            .await
+        self.kubeconfig_for_service_account_at(namespace, name, &self.server()).await
     }
 
     /// The same for a server at another URL, such as a proxy on 127.0.0.1 in front of the API server.
@@ -72,10 +65,8 @@ impl ControlPlane {
 
     /// The administrator's kubeconfig for a server at another URL, such as a proxy in front of the API server.
     pub fn admin_kubeconfig_at(&self, server: &str) -> Result<PathBuf, Error> {
-        let text = std::fs::read_to_string(self.kubeconfig()).map_err(|source| Error::File {
-            path: self.kubeconfig().to_owned(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(self.kubeconfig())
+            .map_err(|source| Error::File { path: self.kubeconfig().to_owned(), source })?;
         let unique: u32 = fastrand::u32(..);
         let name = format!("admin-{unique:08x}.kubeconfig");
         super::credentials::write_private(self.folder(), &name, &text.replace(&self.server(), server))

@@ -25,12 +25,7 @@ pub struct Tools {
 impl Tools {
     /// Tools for the cluster of `kubeconfig`, in `context` or in its current one; caches go below `home`.
     pub fn new(binaries: Binaries, kubeconfig: PathBuf, context: Option<String>, home: PathBuf) -> Self {
-        Self {
-            binaries,
-            kubeconfig,
-            context,
-            home,
-        }
+        Self { binaries, kubeconfig, context, home }
     }
 
     /// The kubeconfig that they use.
@@ -84,10 +79,7 @@ impl Tools {
         let output = match tokio::time::timeout(LIMIT, output(command, input)).await {
             Ok(result) => result.map_err(|source| Error::File { path: program, source })?,
             Err(_) => {
-                return Err(Error::NotInTime {
-                    what: format!("the end of `{shown}`"),
-                    seconds: LIMIT.as_secs(),
-                });
+                return Err(Error::NotInTime { what: format!("the end of `{shown}`"), seconds: LIMIT.as_secs() });
             }
         };
         if output.status.success() {

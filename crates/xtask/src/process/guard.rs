@@ -32,11 +32,7 @@ pub(super) fn guarded(program: &Path) -> Command {
     match GUARD.get_or_init(choose) {
         Guard::Xtask(xtask) => {
             let mut command = Command::new(xtask);
-            command
-                .arg(RUN_WITH_PARENT)
-                .arg(std::process::id().to_string())
-                .arg("--")
-                .arg(program);
+            command.arg(RUN_WITH_PARENT).arg(std::process::id().to_string()).arg("--").arg(program);
             command
         }
         Guard::Setpriv(setpriv) => {
@@ -59,10 +55,7 @@ fn choose() -> Guard {
         // By this path and not by name, because it stays ours when the file is replaced.
         return Guard::Xtask(PathBuf::from("/proc/self/exe"));
     }
-    if let Some(xtask) = std::env::var_os(XTASK_BIN)
-        .map(PathBuf::from)
-        .filter(|path| path.is_file())
-    {
+    if let Some(xtask) = std::env::var_os(XTASK_BIN).map(PathBuf::from).filter(|path| path.is_file()) {
         return Guard::Xtask(xtask);
     }
     setpriv_with_pdeathsig().map_or(Guard::None, Guard::Setpriv)
@@ -72,17 +65,13 @@ fn choose() -> Guard {
 fn setpriv_with_pdeathsig() -> Option<PathBuf> {
     let setpriv = find_in_path("setpriv")?;
     let help = Command::new(&setpriv).arg("--help").output().ok()?;
-    String::from_utf8_lossy(&help.stdout)
-        .contains("--pdeathsig")
-        .then_some(setpriv)
+    String::from_utf8_lossy(&help.stdout).contains("--pdeathsig").then_some(setpriv)
 }
 
 /// The program `name` in the folders of PATH.
 pub(crate) fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Becomes `program`, to be killed when the parent ends. Returns only on failure.

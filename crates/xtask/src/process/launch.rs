@@ -48,8 +48,7 @@ impl Launch {
     /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.envs
-            .push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self.envs.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
         self
     }
 
@@ -76,11 +75,7 @@ impl Launch {
     pub fn start(&self) -> Result<Process, ProcessError> {
         let (output, errors) = self.open_log()?;
         let mut command = guard::guarded(&self.program);
-        command
-            .args(&self.args)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors);
+        command.args(&self.args).stdin(Stdio::null()).stdout(output).stderr(errors);
         for (name, value) in &self.envs {
             match value {
                 Some(value) => command.env(name, value),
@@ -100,15 +95,8 @@ impl Launch {
     }
 
     fn open_log(&self) -> Result<(File, File), ProcessError> {
-        let at = |source| ProcessError::File {
-            path: self.log.clone(),
-            source,
-        };
-        let output = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.log)
-            .map_err(at)?;
+        let at = |source| ProcessError::File { path: self.log.clone(), source };
+        let output = OpenOptions::new().create(true).append(true).open(&self.log).map_err(at)?;
         let errors = output.try_clone().map_err(at)?;
         Ok((output, errors))
     }

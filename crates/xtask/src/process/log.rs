@@ -19,25 +19,16 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn open(path: &Path) -> Result<Self, ProcessError> {
-        let file = File::open(path).map_err(|source| ProcessError::File {
-            path: path.to_owned(),
-            source,
-        })?;
-        Ok(Self {
-            path: path.to_owned(),
-            file: BufReader::new(file),
-            pending: Vec::new(),
-        })
+        let file = File::open(path).map_err(|source| ProcessError::File { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), file: BufReader::new(file), pending: Vec::new() })
     }
 
     /// The next complete line, or nothing for now. With `last`, an unfinished line counts as complete.
     pub(super) fn next(&mut self, last: bool) -> Result<Option<String>, ProcessError> {
         let mut byte = [0u8; 1];
         loop {
-            let read = self.file.read(&mut byte).map_err(|source| ProcessError::File {
-                path: self.path.clone(),
-                source,
-            })?;
+            let read =
+                self.file.read(&mut byte).map_err(|source| ProcessError::File { path: self.path.clone(), source })?;
             match byte {
                 _ if read == 0 => break,
                 [b'\n'] => return Ok(Some(self.take())),

@@ -118,13 +118,7 @@ impl Process {
             drop(state);
             tell.send_replace(status.ok());
         });
-        Self {
-            name,
-            log,
-            pid,
-            state,
-            ended,
-        }
+        Self { name, log, pid, state, ended }
     }
 
     /// What it is called in messages.
@@ -190,8 +184,7 @@ impl Process {
     /// Waits until a line of its output contains `needle` and returns that line.
     pub async fn wait_for_line(&self, needle: &str, limit: Duration) -> Result<String, ProcessError> {
         let wanted = format!("a line with {needle:?}");
-        self.find_in_log(&wanted, limit, |line| line.contains(needle).then(|| line.to_owned()))
-            .await
+        self.find_in_log(&wanted, limit, |line| line.contains(needle).then(|| line.to_owned())).await
     }
 
     /// Waits until `find` makes something of a line of its output. Every line is shown to `find` once, from the first
@@ -225,12 +218,7 @@ impl Process {
     /// The error that says that it ended, with its last words.
     pub async fn ended_error(&self) -> ProcessError {
         let status = self.wait().await.unwrap_or_default();
-        ProcessError::Ended {
-            name: self.name.clone(),
-            status,
-            log: self.log.clone(),
-            tail: self.log_tail(),
-        }
+        ProcessError::Ended { name: self.name.clone(), status, log: self.log.clone(), tail: self.log_tail() }
     }
 
     /// The error that says that it did not show `wanted` in time.

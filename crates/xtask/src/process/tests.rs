@@ -49,10 +49,7 @@ async fn a_last_line_without_a_newline_is_found_too() {
 async fn a_silent_child_is_reported_when_the_time_is_over() {
     let (_folder, launch) = shell("exec sleep 60");
     let process = launch.start().unwrap();
-    let error = process
-        .wait_for_line("ready", Duration::from_millis(50))
-        .await
-        .unwrap_err();
+    let error = process.wait_for_line("ready", Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(error, ProcessError::NotInTime { .. }), "{error}");
 }
 

@@ -20,11 +20,7 @@ pub(super) struct Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} passed, {} failed, {} skipped",
-            self.passed, self.failed, self.skipped
-        )
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
@@ -91,23 +87,14 @@ pub(super) struct Reader {
 impl Reader {
     /// `fixed` is the kind of all tests; empty, it follows from where a test lives.
     pub(super) fn new(fixed: &'static str) -> Self {
-        Self {
-            fixed,
-            running: None,
-            properties: Count::default(),
-            any_failed: false,
-        }
+        Self { fixed, running: None, properties: Count::default(), any_failed: false }
     }
 
     /// Takes one line in.
     pub(super) fn read(&mut self, line: &str, counts: &mut Counts) {
         let trimmed = line.trim_start();
         if let Some(program) = trimmed.strip_prefix("Running ").filter(|rest| rest.ends_with(')')) {
-            let kind = if program.starts_with("unittests ") {
-                UNIT
-            } else {
-                INTEGRATION
-            };
+            let kind = if program.starts_with("unittests ") { UNIT } else { INTEGRATION };
             self.begin(kind, counts);
         } else if trimmed.starts_with("Doc-tests ") {
             self.begin(DOCUMENTATION, counts);
@@ -161,16 +148,9 @@ impl Reader {
     fn result(&mut self, result: &str, counts: &mut Counts) {
         let number = |what: &str| {
             let parts = result.split(['.', ';']).map(str::trim);
-            parts
-                .filter_map(|part| part.strip_suffix(what))
-                .find_map(|text| text.trim().parse().ok())
-                .unwrap_or(0)
+            parts.filter_map(|part| part.strip_suffix(what)).find_map(|text| text.trim().parse().ok()).unwrap_or(0)
         };
-        let sum = Count {
-            passed: number("passed"),
-            failed: number("failed"),
-            skipped: number("ignored"),
-        };
+        let sum = Count { passed: number("passed"), failed: number("failed"), skipped: number("ignored") };
         self.any_failed |= sum.failed > 0;
         let properties = std::mem::take(&mut self.properties);
         let count = counts.of(self.running.take().unwrap_or(UNIT));
@@ -201,11 +181,7 @@ mod tests {
     }
 
     fn shown(counts: &Counts) -> Vec<String> {
-        counts
-            .kinds
-            .iter()
-            .map(|(kind, count)| format!("{kind}: {count}"))
-            .collect()
+        counts.kinds.iter().map(|(kind, count)| format!("{kind}: {count}")).collect()
     }
 
     const TWO_PROGRAMS: &str = "\
@@ -260,10 +236,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     fn a_program_that_dies_counts_as_a_failure() {
         let died =
             "     Running unittests src/lib.rs (target/debug/deps/core-0a1b)\n\nrunning 3 tests\ntest a ... ok\n";
-        assert_eq!(
-            read("", died, false).total().to_string(),
-            "0 passed, 1 failed, 0 skipped"
-        );
+        assert_eq!(read("", died, false).total().to_string(), "0 passed, 1 failed, 0 skipped");
         let then_another = format!("{died}{TWO_PROGRAMS}");
         assert_eq!(read("", &then_another, false).total().failed, 2);
     }
@@ -279,10 +252,6 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let mut counts = read(END_TO_END, TWO_PROGRAMS, false);
         counts.take_skipped(END_TO_END, "deletion: no kube-controller-manager\n");
         assert_eq!(counts.total().to_string(), "3 passed, 1 failed, 2 skipped");
-        assert!(
-            counts
-                .to_string()
-                .contains("skipped: deletion: no kube-controller-manager")
-        );
+        assert!(counts.to_string().contains("skipped: deletion: no kube-controller-manager"));
     }
 }

@@ -64,13 +64,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(doing("making a temporary folder"))?;
     let skipped = folder.path().join("skipped");
     let mut counts = Counts::default();
-    let mut complete = tests(
-        &["--workspace", "--exclude", "ferrvault-e2e"],
-        "",
-        options,
-        &skipped,
-        &mut counts,
-    )?;
+    let mut complete = tests(&["--workspace", "--exclude", "ferrvault-e2e"], "", options, &skipped, &mut counts)?;
     if !options.fast {
         match end_to_end(options, &skipped, &mut counts).await {
             Ok(all) => complete &= all,
@@ -82,61 +76,33 @@ pub async fn run(options: &Options) -> Result<(), Error> {
             }
         }
     }
-    counts.take_skipped(
-        counts::END_TO_END,
-        &std::fs::read_to_string(&skipped).unwrap_or_default(),
-    );
+    counts.take_skipped(counts::END_TO_END, &std::fs::read_to_string(&skipped).unwrap_or_default());
     print_counts(&counts, started);
-    if complete && counts.total().failed == 0 {
-        Ok(())
-    } else {
-        Err(Error::Failed)
-    }
+    if complete && counts.total().failed == 0 { Ok(()) } else { Err(Error::Failed) }
 }
 
 fn print_counts(counts: &Counts, started: Instant) {
     let seconds = started.elapsed().as_secs();
-    println!(
-        "\n{counts}\ntime: {} min {:02} s\n{}",
-        seconds / 60,
-        seconds % 60,
-        counts.total()
-    );
+    println!("\n{counts}\ntime: {} min {:02} s\n{}", seconds / 60, seconds % 60, counts.total());
 }
 
 async fn end_to_end(options: &Options, skipped: &Path, counts: &mut Counts) -> Result<bool, Error> {
     let binaries = build::ensure(options.assets.as_deref()).await?;
     for component in binaries.missing() {
-        eprintln!(
-            "{} has no {component}: tests that need it are skipped",
-            binaries.folder().display()
-        );
+        eprintln!("{} has no {component}: tests that need it are skipped", binaries.folder().display());
     }
     build_products()?;
-    tests(
-        &["--package", "ferrvault-e2e"],
-        counts::END_TO_END,
-        options,
-        skipped,
-        counts,
-    )
+    let plane = ["--package", "xtask", "--test", "control_plane"];
+    let mut complete = tests(&plane, counts::END_TO_END, options, skipped, counts)?;
+    complete &= tests(&["--package", "ferrvault-e2e"], counts::END_TO_END, options, skipped, counts)?;
+    Ok(complete)
 }
 
 /// Builds what the end-to-end tests and the demo run as processes.
 pub fn build_products() -> Result<(), Error> {
-    let args = [
-        "build",
-        "--package",
-        "ferrvault-operator",
-        "--package",
-        "ferrvault-devserver",
-        "--bins",
-    ];
+    let args = ["build", "--package", "ferrvault-operator", "--package", "ferrvault-devserver", "--bins"];
     eprintln!("== cargo {}", args.join(" "));
-    let status = Command::new(repository::cargo())
-        .args(args)
-        .current_dir(repository::root())
-        .status();
+    let status = Command::new(repository::cargo()).args(args).current_dir(repository::root()).status();
     let status = status.map_err(doing("building the operator and the dev server"))?;
     if status.success() { Ok(()) } else { Err(Error::Failed) }
 }
