@@ -2,7 +2,20 @@
 //!
 //! `main` parses and hands over to `runtime`; everything else is a room of its own, reachable from tests.
 
+pub mod admin;
+pub mod announce;
+pub mod args;
 pub mod clock;
+pub mod cluster;
+pub mod connection;
+pub mod context;
 pub mod entropy;
+pub mod ferrvault;
 pub mod key;
+pub mod leader;
+pub mod logging;
+pub mod progress;
 pub mod queue;
+pub mod secret;
+pub mod settings;
+pub mod triggers;

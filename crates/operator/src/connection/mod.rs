@@ -1,0 +1,138 @@
+//! The controller of FerrVaultConnections: probes them, and keeps them while resources refer to them.
+//!
+//! ```text
+//! due ─▶ connection, who refers to it ─▶ finalizer ─▶ token, /health ─▶ status, event ─▶ next wake
+//! ```
+
+mod attempts;
+mod report;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ferrvault_api::{FerrVaultConnection, marks};
+use ferrvault_core::connection::{CheckReport, FinalizerChange, finalizer};
+use ferrvault_core::refusal::Refusal;
+use ferrvault_core::sync::checks;
+
+pub use self::attempts::Attempts;
+use crate::cluster::error::CallError;
+use crate::cluster::store::Relation;
+use crate::context::Context;
+use crate::ferrvault;
+use crate::key::ObjectKey;
+use crate::progress::Progress;
+use crate::queue::{Next, Work};
+
+/// A connection that is being deleted while it is in use is looked at this often, besides each time that one of its
+/// users goes.
+const BLOCKED_RECHECK: Duration = Duration::from_secs(30);
+
+/// What a pass over a connection has to do: always everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Check;
+
+impl Work for Check {
+    fn merge(&mut self, _newer: Self) {}
+}
+
+/// One pass over the connection called `key`.
+pub async fn pass(ctx: Arc<Context>, key: ObjectKey, _due: Check) -> Next<Check> {
+    let progress = Progress::default();
+    let attempts = ctx.attempts.of(&key);
+    let after = match tokio::time::timeout(ctx.deadline, whole(&ctx, &key, &progress)).await {
+        Ok(After::Gone) => {
+            ctx.attempts.forget(&key);
+            return Next::Done;
+        }
+        Ok(After::Checked) => {
+            ctx.attempts.forget(&key);
+            report::probe_interval(&ctx)
+        }
+        Ok(After::Blocked) => BLOCKED_RECHECK,
+        Ok(After::Again) => report::retry(&ctx, &key, attempts),
+        Err(_) => {
+            report::cut(&ctx, &key, &progress.step()).await;
+            report::retry(&ctx, &key, attempts)
+        }
+    };
+    Next::Wake { after, work: Check }
+}
+
+/// The next pass after one that panicked.
+pub fn after_panic(ctx: &Context, key: &ObjectKey) -> Next<Check> {
+    Next::Wake { after: report::retry(ctx, key, ctx.attempts.of(key)), work: Check }
+}
+
+/// How a pass ended.
+enum After {
+    /// The connection is gone, or free to go.
+    Gone,
+    /// FerrVault answers; the next probe is scheduled.
+    Checked,
+    /// In use while being deleted.
+    Blocked,
+    /// Refused, or the connection changed under the pass.
+    Again,
+}
+
+async fn whole(ctx: &Context, key: &ObjectKey, progress: &Progress) -> After {
+    progress.at("reading the connection");
+    let Some(connection) = ctx.connections.get(key) else { return After::Gone };
+    let users = ctx.resources.referring(Relation::Connection, key);
+    let change = finalizer(&connection, users.len());
+    let connection = match set_finalizer(ctx, connection, change, progress).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            report::not_written(key, &error, "writing the finalizer");
+            return if error.is_not_found() { After::Gone } else { After::Again };
+        }
+    };
+    let (report, after) = if connection.metadata.deletion_timestamp.is_some() {
+        if users.is_empty() {
+            return After::Gone;
+        }
+        let names = users.iter().map(|user| user.name.to_string()).collect();
+        (CheckReport::DeletionBlocked(names), After::Blocked)
+    } else {
+        match probe(ctx, &connection, progress).await {
+            Ok(()) => (CheckReport::Reachable, After::Checked),
+            Err(refusal) => (CheckReport::Refused(refusal), After::Again),
+        }
+    };
+    progress.at("writing the status");
+    match report::report(ctx, &connection, &report).await {
+        Ok(()) => after,
+        Err(error) => {
+            report::not_written(key, &error, "writing the status");
+            After::Again
+        }
+    }
+}
+
+async fn set_finalizer(
+    ctx: &Context,
+    connection: Arc<FerrVaultConnection>,
+    change: FinalizerChange,
+    progress: &Progress,
+) -> Result<Arc<FerrVaultConnection>, CallError> {
+    let mut names: Vec<String> = connection.metadata.finalizers.clone().unwrap_or_default();
+    match change {
+        FinalizerChange::Keep => return Ok(connection),
+        FinalizerChange::Add => names.push(marks::CONNECTION_FINALIZER.to_owned()),
+        FinalizerChange::Remove => names.retain(|name| name != marks::CONNECTION_FINALIZER),
+    }
+    progress.at("writing the finalizer");
+    let renewed = ctx.cluster.write_finalizers(connection.as_ref(), &names).await?;
+    Ok(ctx.keep_connection(renewed))
+}
+
+/// Whether the connection could be used right now.
+async fn probe(ctx: &Context, connection: &FerrVaultConnection, progress: &Progress) -> Result<(), Refusal> {
+    checks::connection_spec(&connection.spec).map_or(Ok(()), Err)?;
+    let endpoint = ferrvault::endpoint(&connection.spec)?;
+    progress.at("reading the token");
+    ctx.credentials.bearer(&ctx.cluster, connection, &endpoint).await?;
+    progress.at("asking FerrVault for its health");
+    ctx.ferrvault.health(&endpoint).await.map_err(|error| ferrvault::refusal(&error, "/health"))
+}

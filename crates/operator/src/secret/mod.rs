@@ -1,0 +1,130 @@
+//! The controller of FerrVaultSecrets: one pass, two stages, one report.
+//!
+//! ```text
+//! due ─▶ resource ─▶ sync stage ─▶ restart stage ─▶ status, events, metrics ─▶ next wake
+//! ```
+//!
+//! Whatever a stage ends in, the report is written and a next wake is left (I7). A pass that hangs is cut at its deadline,
+//! shown on the resource by a short write of its own, and tried again.
+
+mod due;
+mod report;
+mod restart;
+mod sync;
+
+use std::sync::Arc;
+
+use ferrvault_api::FerrVaultSecret;
+use ferrvault_core::status::{RestartReport, SyncReport};
+use tokio::time::Instant;
+
+pub use self::due::{Due, Memories};
+use self::due::{Memory, Stages};
+use crate::context::Context;
+use crate::key::ObjectKey;
+use crate::progress::Progress;
+use crate::queue::Next;
+
+/// One pass over the resource called `key`.
+pub async fn pass(ctx: Arc<Context>, key: ObjectKey, due: Due) -> Next<Due> {
+    let now = Instant::now();
+    let memory = ctx.memories.of(&key);
+    let Some(stages) = memory.stages(&due, now) else { return wake(&memory) };
+    let progress = Progress::default();
+    let cut = tokio::time::timeout(ctx.deadline, whole(&ctx, &key, stages, memory.clone(), &progress)).await;
+    let memory = match cut {
+        Ok(Some(memory)) => memory,
+        Ok(None) => {
+            ctx.memories.forget(&key);
+            return Next::Done;
+        }
+        Err(_) => report::cut(&ctx, &key, memory, &progress.step()).await,
+    };
+    let next = wake(&memory);
+    ctx.memories.keep(&key, memory);
+    next
+}
+
+/// The next pass, when the earlier of the two stages is due.
+fn wake(memory: &Memory) -> Next<Due> {
+    let Some(at) = memory.next() else { return Next::Done };
+    Next::Wake { after: at.saturating_duration_since(Instant::now()), work: Due::timer() }
+}
+
+/// The next pass after one that panicked: as after one that was cut.
+pub fn after_panic(ctx: &Context, key: &ObjectKey) -> Next<Due> {
+    let Some(resource) = ctx.resources.get(key) else { return Next::Done };
+    let memory = report::panicked(ctx, &resource, ctx.memories.of(key));
+    let next = wake(&memory);
+    ctx.memories.keep(key, memory);
+    next
+}
+
+/// The pass itself; `None` when the resource is gone.
+async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, progress: &Progress) -> Option<Memory> {
+    let started = Instant::now();
+    progress.at("reading the resource");
+    let resource = match read_resource(ctx, key, stages.fresh).await {
+        Ok(found) => found?,
+        Err(why) => return Some(report::unsettled(ctx, key, memory, &why)),
+    };
+    let resource = match report::release_legacy_finalizer(ctx, resource, progress).await {
+        Ok(resource) => resource,
+        Err(why) => return Some(report::unsettled(ctx, key, memory, &why)),
+    };
+    if resource.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+
+    let (sync, mut held, target_is_ours) = if stages.sync {
+        match sync::run(ctx, &resource, progress).await {
+            Ok(held) => {
+                let report =
+                    SyncReport::Synced { version: held.version.clone(), keys: held.keys.clone(), change: held.change };
+                (report, Some(held), true)
+            }
+            Err(sync::Ended::Refused { refusal, target_is_ours }) => {
+                (SyncReport::Refused(refusal), None, target_is_ours)
+            }
+            Err(sync::Ended::Overtaken(tried)) => {
+                return Some(report::overtaken(ctx, key, &resource, memory, &tried).await);
+            }
+            // Whoever leads next begins with a pass over everything.
+            Err(sync::Ended::NotLeading) => return None,
+        }
+    } else {
+        (SyncReport::NotDue, None, true)
+    };
+    let resource = held.as_ref().map_or(resource, |held| Arc::clone(&held.resource));
+
+    let look_for_debt = held.is_some() || stages.restart || restart_may_be_owed(&resource);
+    let restart = if look_for_debt && target_is_ours {
+        restart::run(ctx, &resource, held.as_mut(), progress).await
+    } else {
+        restart::Ended::Report(RestartReport::NotDue)
+    };
+    let seen = held.map(|held| held.resource_version);
+    let facts = report::Facts { started, resource, sync, restart, target_version: seen };
+    Some(report::report(ctx, key, memory, facts, progress).await)
+}
+
+async fn read_resource(ctx: &Context, key: &ObjectKey, fresh: bool) -> Result<Option<Arc<FerrVaultSecret>>, String> {
+    let kept = ctx.resources.get(key);
+    if !fresh || kept.is_none() {
+        return Ok(kept);
+    }
+    match ctx.cluster.read_own::<FerrVaultSecret>(key).await {
+        Ok(found) => Ok(found.map(|resource| ctx.keep(resource))),
+        Err(error) => Err(error.user_message_for("reading the resource")),
+    }
+}
+
+/// Whether the status by itself tells of a debt, for passes whose sync stage did not get as far as the target.
+fn restart_may_be_owed(resource: &FerrVaultSecret) -> bool {
+    let Some(status) = &resource.status else { return false };
+    let settled = status
+        .conditions
+        .iter()
+        .any(|condition| condition.type_ == ferrvault_api::condition::ROLLOUT_RESTARTED && condition.status == "True");
+    status.last_rollout_hash.is_some() && (!settled || status.content_hash != status.last_rollout_hash)
+}

@@ -1,0 +1,83 @@
+//! The restart stage: pays what is owed. One workload that is missing or refused never stops the others.
+
+mod act;
+mod observe;
+
+use std::sync::Arc;
+
+use ferrvault_api::FerrVaultSecret;
+use ferrvault_core::restart::{Debt, debt, settle, steps};
+use ferrvault_core::status::RestartReport;
+use ferrvault_core::sync::Records;
+use ferrvault_core::version::Version;
+
+use super::sync::Held;
+use crate::context::Context;
+use crate::progress::Progress;
+
+pub(super) use observe::read_workloads;
+
+/// What became of the stage.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// It knows; the status says what.
+    Report(RestartReport),
+    /// The target changed under it, or could not be read: look again soon.
+    Unsettled(String),
+}
+
+/// Runs the stage. `held`: the target as this pass's sync stage left it; `None` when there was none or it was refused.
+pub(super) async fn run(
+    ctx: &Context,
+    resource: &Arc<FerrVaultSecret>,
+    held: Option<&mut Held>,
+    progress: &Progress,
+) -> Ended {
+    // The workloads were read before the target was written, and that write having succeeded no newer version existed
+    // meanwhile (rule 4): stamp without a second look.
+    let (current, read) = match held {
+        Some(held) if held.change.is_new_content() => (held.version.clone(), held.workloads.take()),
+        Some(held) => (held.version.clone(), None),
+        None => {
+            progress.at(format!("reading the version of Secret {}", resource.target_name()));
+            match observe::current_version(ctx, resource).await {
+                Ok(Some(version)) => (version, None),
+                Ok(None) => return Ended::Report(RestartReport::NotDue),
+                Err(why) => return Ended::Unsettled(why),
+            }
+        }
+    };
+    match debt(Records::of(resource.status.as_ref()).last_rollout.as_ref(), &current) {
+        Debt::Baseline => Ended::Report(RestartReport::Baseline(current)),
+        Debt::Nothing => Ended::Report(RestartReport::Nothing),
+        Debt::Owed => pay(ctx, resource, current, read, progress).await,
+    }
+}
+
+async fn pay(
+    ctx: &Context,
+    resource: &FerrVaultSecret,
+    current: Version,
+    read: Option<Vec<(ferrvault_api::secret::WorkloadRef, ferrvault_core::restart::WorkloadState)>>,
+    progress: &Progress,
+) -> Ended {
+    let workloads = match read {
+        Some(workloads) => workloads,
+        None => {
+            let workloads = read_workloads(ctx, resource, progress).await;
+            // Rule 4: the second look. Without it a former leader stamps a version that is no longer the target's.
+            progress.at(format!("looking at Secret {} again", resource.target_name()));
+            match observe::current_version(ctx, resource).await {
+                Ok(Some(version)) if version == current => workloads,
+                Ok(_) => return Ended::Unsettled("the target changed while its workloads were read".to_owned()),
+                Err(why) => return Ended::Unsettled(why),
+            }
+        }
+    };
+    let recorded = resource.status.as_ref().map(|status| status.rollouts.as_slice()).unwrap_or_default();
+    let steps = steps(&current, recorded, workloads);
+    progress.at("restarting workloads");
+    let outcomes = act::act(ctx, resource, &current, steps).await;
+    let settled = settle(&current, recorded, &outcomes, ctx.clock.now());
+    Ended::Report(RestartReport::Owed { current, settled })
+}

@@ -1,0 +1,39 @@
+//! Reads the listed workloads, and the target's version without its data.
+
+use ferrvault_api::FerrVaultSecret;
+use ferrvault_api::secret::WorkloadRef;
+use ferrvault_core::restart::{WorkloadState, distinct};
+use ferrvault_core::version::Version;
+use futures::StreamExt;
+
+use crate::context::Context;
+use crate::progress::Progress;
+
+/// Workloads of one resource that are read or stamped at a time: enough that one which hangs for its ten seconds leaves
+/// the others unharmed, and few enough that a list of hundreds does not crowd out other resources.
+pub(super) const AT_A_TIME: usize = 8;
+
+/// The listed workloads, each once, as they are now. What cannot be read is part of the observation.
+pub(in crate::secret) async fn read_workloads(
+    ctx: &Context,
+    resource: &FerrVaultSecret,
+    progress: &Progress,
+) -> Vec<(WorkloadRef, WorkloadState)> {
+    progress.at("reading workloads");
+    futures::stream::iter(distinct(&resource.spec.rollout_restart))
+        .map(async |workload| {
+            let state = ctx.cluster.read_workload(resource, &workload).await;
+            (workload, state)
+        })
+        .buffered(AT_A_TIME)
+        .collect()
+        .await
+}
+
+/// The version that the target carries now; `None` where there is no target of ours, so that nothing can be owed.
+pub(super) async fn current_version(ctx: &Context, resource: &FerrVaultSecret) -> Result<Option<Version>, String> {
+    match ctx.cluster.read_target_mark(resource).await {
+        Ok(mark) => Ok(mark.filter(|mark| mark.is_ours).and_then(|mark| mark.version)),
+        Err(error) => Err(error.user_message_for(&format!("reading Secret {}", resource.target_name()))),
+    }
+}

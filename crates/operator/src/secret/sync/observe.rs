@@ -1,0 +1,77 @@
+//! Reads what the sync stage decides on, in the order of rule 4: resource (already at hand), connection, token, target,
+//! FerrVault's answer, and the workloads where the decision or the write depends on them.
+
+use ferrvault_api::secret::WorkloadRef;
+use ferrvault_api::{FerrVaultSecret, Reason};
+use ferrvault_core::content::Content;
+use ferrvault_core::refusal::Refusal;
+use ferrvault_core::restart::WorkloadState;
+use ferrvault_core::sync::{Marks, Records, WantedQuestion, checks, judge, wanted};
+
+use super::Ended;
+use crate::cluster::error::{CallError, Class};
+use crate::cluster::secrets::TargetRead;
+use crate::context::Context;
+use crate::ferrvault::{self, reveal_request};
+use crate::key::ObjectKey;
+use crate::progress::Progress;
+use crate::secret::restart;
+
+/// What the sync stage observed.
+#[derive(Debug)]
+pub(super) struct Observed {
+    pub(super) target: Option<TargetRead>,
+    pub(super) wanted: Content,
+    pub(super) records: Records,
+    pub(super) marks: Marks,
+    pub(super) workloads: Option<Vec<(WorkloadRef, WorkloadState)>>,
+    pub(super) unowned: bool,
+}
+
+pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress: &Progress) -> Result<Observed, Ended> {
+    let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
+    let connection = ctx.connections.get(&ObjectKey::new(namespace, resource.spec.connection_ref.name.as_str()));
+    let connection = checks::connection(resource, connection.as_deref())?.clone();
+    let endpoint = ferrvault::endpoint(&connection.spec)?;
+
+    progress.at("reading the token of the connection");
+    let bearer = ctx.credentials.bearer(&ctx.cluster, &connection, &endpoint).await?;
+
+    progress.at(format!("reading Secret {}", resource.target_name()));
+    let target = ctx.cluster.read_target(resource).await.map_err(|error| target_unreadable(resource, &error))?;
+    checks::target(resource, &connection, target.as_ref().map(|read| &read.observed))?;
+
+    progress.at(format!("asking FerrVault for vault {}", resource.spec.vault));
+    let request = reveal_request(resource, &connection.spec);
+    let mut answer = ctx.ferrvault.reveal(&endpoint, &bearer, &request).await;
+    if let Err(error) = &answer
+        && ctx.credentials.is_stale(&connection, error)
+    {
+        progress.at("exchanging the token of the connection anew");
+        let bearer = ctx.credentials.bearer(&ctx.cluster, &connection, &endpoint).await?;
+        answer = ctx.ferrvault.reveal(&endpoint, &bearer, &request).await;
+    }
+    let answer = answer.map_err(|error| ferrvault::refusal(&error, &request.vault))?;
+
+    let token_key = checks::token_key_in_target(resource, &connection);
+    let question = WantedQuestion { resource, target_exists: target.is_some(), token_key };
+    let wanted = wanted(question, answer)?;
+
+    let records = Records::of(resource.status.as_ref());
+    let verdict = judge(target.as_ref().map(|read| &read.observed), &wanted, &ctx.operator_key);
+    let workloads = if verdict.needs_workloads(&records) {
+        Some(restart::read_workloads(ctx, resource, progress).await)
+    } else {
+        None
+    };
+    let seen = workloads.iter().flatten().filter_map(|(_, state)| state.mark().cloned()).collect();
+    Ok(Observed { target, wanted, records, marks: Marks { seen }, workloads, unowned: token_key.is_some() })
+}
+
+fn target_unreadable(resource: &FerrVaultSecret, error: &CallError) -> Refusal {
+    let message = error.user_message_for(&format!("reading Secret {}", resource.target_name()));
+    match error.class() {
+        Class::Throttled { after } => Refusal::passing(Reason::SecretReadFailed, message).after(after),
+        _ => Refusal::passing(Reason::SecretReadFailed, message),
+    }
+}
