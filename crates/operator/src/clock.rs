@@ -28,10 +28,7 @@ impl Clock {
 
     /// A clock that shows `epoch` now and then moves as tokio's does, paused or not.
     pub fn simulated(epoch: Timestamp) -> Self {
-        Self(Source::Simulated {
-            epoch,
-            started: Instant::now(),
-        })
+        Self(Source::Simulated { epoch, started: Instant::now() })
     }
 
     /// The time now.

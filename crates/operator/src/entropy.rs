@@ -49,10 +49,7 @@ impl Entropy {
         let mut bytes = Zeroizing::new([0; 32]);
         match &self.0 {
             Source::System => getrandom::fill(bytes.as_mut_slice())?,
-            Source::Seeded(rng) => rng
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .fill(bytes.as_mut_slice()),
+            Source::Seeded(rng) => rng.lock().unwrap_or_else(PoisonError::into_inner).fill(bytes.as_mut_slice()),
         }
         Ok(bytes)
     }
@@ -74,13 +71,7 @@ mod tests {
 
     #[test]
     fn one_seed_gives_one_story() {
-        let draw = |entropy: &Entropy| {
-            (
-                entropy.nonce(),
-                *entropy.key_bytes().unwrap(),
-                entropy.jitter().to_bits(),
-            )
-        };
+        let draw = |entropy: &Entropy| (entropy.nonce(), *entropy.key_bytes().unwrap(), entropy.jitter().to_bits());
         assert_eq!(draw(&Entropy::seeded(7)), draw(&Entropy::seeded(7)));
         assert_ne!(draw(&Entropy::seeded(7)), draw(&Entropy::seeded(8)));
     }

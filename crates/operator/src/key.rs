@@ -17,19 +17,13 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of `name` in `namespace`.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// The key of another object in the same namespace.
     #[must_use]
     pub fn beside(&self, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: Arc::clone(&self.namespace),
-            name: name.into(),
-        }
+        Self { namespace: Arc::clone(&self.namespace), name: name.into() }
     }
 }
 
@@ -50,20 +44,13 @@ mod tests {
 
     #[test]
     fn sorts_by_namespace_first() {
-        let mut keys = [
-            ObjectKey::new("b", "a"),
-            ObjectKey::new("a", "z"),
-            ObjectKey::new("a", "b"),
-        ];
+        let mut keys = [ObjectKey::new("b", "a"), ObjectKey::new("a", "z"), ObjectKey::new("a", "b")];
         keys.sort();
         assert_eq!(keys.map(|key| key.to_string()), ["a/b", "a/z", "b/a"]);
     }
 
     #[test]
     fn beside_stays_in_the_namespace() {
-        assert_eq!(
-            ObjectKey::new("shop", "db").beside("token"),
-            ObjectKey::new("shop", "token")
-        );
+        assert_eq!(ObjectKey::new("shop", "db").beside("token"), ObjectKey::new("shop", "token"));
     }
 }

@@ -91,11 +91,7 @@ struct Ending<W: Work> {
 
 impl<W: Work> Ending<W> {
     fn new(queue: &Queue<W>, key: ObjectKey) -> Self {
-        Self {
-            queue: queue.clone(),
-            key,
-            next: None,
-        }
+        Self { queue: queue.clone(), key, next: None }
     }
 
     fn with(mut self, next: Next<W>) {
@@ -105,10 +101,7 @@ impl<W: Work> Ending<W> {
 
 impl<W: Work> Drop for Ending<W> {
     fn drop(&mut self) {
-        let next = self.next.take().unwrap_or_else(|| Next::Wake {
-            after: UNANSWERED,
-            work: W::default(),
-        });
+        let next = self.next.take().unwrap_or_else(|| Next::Wake { after: UNANSWERED, work: W::default() });
         self.queue.state().finish(&self.key, next, Instant::now());
     }
 }

@@ -48,10 +48,7 @@ impl Lane {
             let turn = self.next_turn;
             self.next_turn += 1;
             self.turns.insert(turn, Arc::clone(group));
-            Waiting {
-                turn,
-                keys: BTreeMap::new(),
-            }
+            Waiting { turn, keys: BTreeMap::new() }
         });
         waiting.keys.insert(place.ticket, key);
         self.since.insert(place.ticket, place.since);
@@ -112,19 +109,13 @@ mod tests {
         let mut lane = Lane::default();
         let since = Instant::now();
         for (ticket, (group, name)) in (0..).zip(keys) {
-            lane.insert(
-                ObjectKey::new(*group, *name),
-                &Arc::from(*group),
-                &Place { ticket, since },
-            );
+            lane.insert(ObjectKey::new(*group, *name), &Arc::from(*group), &Place { ticket, since });
         }
         lane
     }
 
     fn drain(lane: &mut Lane) -> Vec<String> {
-        std::iter::from_fn(|| lane.take(|_| true))
-            .map(|key| key.to_string())
-            .collect()
+        std::iter::from_fn(|| lane.take(|_| true)).map(|key| key.to_string()).collect()
     }
 
     #[test]

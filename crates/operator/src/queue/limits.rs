@@ -84,11 +84,7 @@ mod tests {
     #[test]
     fn a_group_never_gets_the_last_permit_unless_there_is_only_one() {
         for (permits, of_one_group) in [(1, 1), (2, 1), (7, 6), (8, 7), (9, 7), (32, 28), (64, 56)] {
-            assert_eq!(
-                limits(permits).permits_of_one_group(),
-                of_one_group,
-                "{permits} permits"
-            );
+            assert_eq!(limits(permits).permits_of_one_group(), of_one_group, "{permits} permits");
         }
     }
 
@@ -99,28 +95,10 @@ mod tests {
         for (case, all, allowed) in [
             ("idle", Load { permits: 0, running: 0 }, true),
             ("all permits taken", Load { permits: 4, running: 4 }, false),
-            (
-                "a permit free, crowded",
-                Load {
-                    permits: 3,
-                    running: 40,
-                },
-                true,
-            ),
-            (
-                "full",
-                Load {
-                    permits: 0,
-                    running: 64,
-                },
-                false,
-            ),
+            ("a permit free, crowded", Load { permits: 3, running: 40 }, true),
+            ("full", Load { permits: 0, running: 64 }, false),
         ] {
-            assert_eq!(
-                limits.allow_any(all) && limits.allow_group(none, all),
-                allowed,
-                "{case}"
-            );
+            assert_eq!(limits.allow_any(all) && limits.allow_group(none, all), allowed, "{case}");
         }
     }
 
@@ -128,42 +106,11 @@ mod tests {
     fn a_group_that_runs_already_is_held_back() {
         let limits = limits(4);
         for (case, own, all, allowed) in [
-            (
-                "below its share",
-                Load { permits: 2, running: 2 },
-                Load { permits: 2, running: 2 },
-                true,
-            ),
-            (
-                "its share of permits",
-                Load { permits: 3, running: 3 },
-                Load { permits: 3, running: 3 },
-                false,
-            ),
-            (
-                "its share of long passes",
-                Load { permits: 0, running: 4 },
-                Load { permits: 0, running: 4 },
-                false,
-            ),
-            (
-                "long passes below it",
-                Load { permits: 0, running: 3 },
-                Load {
-                    permits: 0,
-                    running: 31,
-                },
-                true,
-            ),
-            (
-                "crowded by others",
-                Load { permits: 0, running: 1 },
-                Load {
-                    permits: 0,
-                    running: 32,
-                },
-                false,
-            ),
+            ("below its share", Load { permits: 2, running: 2 }, Load { permits: 2, running: 2 }, true),
+            ("its share of permits", Load { permits: 3, running: 3 }, Load { permits: 3, running: 3 }, false),
+            ("its share of long passes", Load { permits: 0, running: 4 }, Load { permits: 0, running: 4 }, false),
+            ("long passes below it", Load { permits: 0, running: 3 }, Load { permits: 0, running: 31 }, true),
+            ("crowded by others", Load { permits: 0, running: 1 }, Load { permits: 0, running: 32 }, false),
         ] {
             assert_eq!(limits.allow_group(own, all), allowed, "{case}");
         }

@@ -118,24 +118,15 @@ pub struct Snapshot {
 impl Snapshot {
     /// How long the pass that runs longest has been running.
     pub fn longest_running(&self, now: Instant) -> Option<Duration> {
-        self.running
-            .iter()
-            .map(|pass| now.saturating_duration_since(pass.since))
-            .max()
+        self.running.iter().map(|pass| now.saturating_duration_since(pass.since)).max()
     }
 }
 
 impl<W: Work> Queue<W> {
     /// An empty queue of the passes that `controller` names in logs and metrics.
     pub fn new(controller: &'static str, limits: Limits) -> Self {
-        let shared = Shared {
-            controller,
-            state: Mutex::new(State::new(limits)),
-            changed: Notify::new(),
-        };
-        Self {
-            shared: Arc::new(shared),
-        }
+        let shared = Shared { controller, state: Mutex::new(State::new(limits)), changed: Notify::new() };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The name it was made with.
@@ -177,16 +168,12 @@ impl<W: Work> Queue<W> {
 // By hand: a derive would ask `W: Clone`, which a handle does not need.
 impl<W> Clone for Queue<W> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl<W> fmt::Debug for Queue<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
-            .field("controller", &self.shared.controller)
-            .finish_non_exhaustive()
+        f.debug_struct("Queue").field("controller", &self.shared.controller).finish_non_exhaustive()
     }
 }

@@ -52,20 +52,10 @@ struct Schedule {
 
 /// Runs one schedule and gives back what its passes saw, and which numbers were asked for with a promise.
 async fn play(schedule: &Schedule) -> (Seen, BTreeSet<u32>, Snapshot) {
-    let Schedule {
-        seed,
-        permits,
-        keys,
-        groups,
-        calls,
-    } = *schedule;
+    let Schedule { seed, permits, keys, groups, calls } = *schedule;
     let mut rng = fastrand::Rng::with_seed(seed);
     let queue: Queue<Numbers> = Queue::new("test", Limits::new(NonZeroUsize::new(permits).unwrap()));
-    let (seen, stop, epoch) = (
-        Arc::new(Mutex::new(Seen::default())),
-        CancellationToken::new(),
-        Instant::now(),
-    );
+    let (seen, stop, epoch) = (Arc::new(Mutex::new(Seen::default())), CancellationToken::new(), Instant::now());
     let run = tokio::spawn({
         let (queue, seen, stop) = (queue.clone(), Arc::clone(&seen), stop.clone());
         let dice = Arc::new(Mutex::new(rng.fork()));
@@ -74,16 +64,7 @@ async fn play(schedule: &Schedule) -> (Seen, BTreeSet<u32>, Snapshot) {
                 let (seen, dice) = (Arc::clone(&seen), Arc::clone(&dice));
                 async move { one_pass(&key, work, &seen, &dice, epoch).await }
             };
-            queue
-                .run(
-                    pass,
-                    |_| Next::Wake {
-                        after: Duration::from_secs(1),
-                        work: Numbers::default(),
-                    },
-                    stop,
-                )
-                .await;
+            queue.run(pass, |_| Next::Wake { after: Duration::from_secs(1), work: Numbers::default() }, stop).await;
         }
     });
 
@@ -93,12 +74,7 @@ async fn play(schedule: &Schedule) -> (Seen, BTreeSet<u32>, Snapshot) {
         let group = Arc::from(format!("g{}", rng.usize(..groups)));
         match rng.u32(..10) {
             // A wake may be replaced, so its number is no promise; that wakes are kept is shown elsewhere.
-            0 => queue.add_at(
-                key,
-                group,
-                number(n),
-                Instant::now() + Duration::from_millis(rng.u64(..5_000)),
-            ),
+            0 => queue.add_at(key, group, number(n), Instant::now() + Duration::from_millis(rng.u64(..5_000))),
             other => {
                 let urgency = if other < 5 { Urgency::Now } else { Urgency::Routine };
                 queue.add(key, group, number(n), urgency);
@@ -142,21 +118,14 @@ async fn one_pass(
     }
     let (millis, retry, next, panics) = {
         let mut dice = dice.lock().unwrap();
-        let millis = if dice.u32(..5) == 0 {
-            dice.u64(1_000..4_000)
-        } else {
-            dice.u64(..300)
-        };
+        let millis = if dice.u32(..5) == 0 { dice.u64(1_000..4_000) } else { dice.u64(..300) };
         (millis, dice.u64(..3_000), dice.u32(..10), dice.u32(..40) == 0)
     };
     sleep(Duration::from_millis(millis)).await;
     *seen.lock().unwrap().running.entry(key.clone()).or_default() -= 1;
     assert!(!panics, "as the schedule wants it");
     match next {
-        0..2 => Next::Wake {
-            after: Duration::from_millis(retry),
-            work: Numbers(Some(BTreeSet::new())),
-        },
+        0..2 => Next::Wake { after: Duration::from_millis(retry), work: Numbers(Some(BTreeSet::new())) },
         2..4 => Next::Keep,
         _ => Next::Done,
     }
@@ -179,21 +148,13 @@ fn schedules() -> impl Iterator<Item = Schedule> {
 async fn whatever_the_schedule_no_key_runs_twice_at_once_and_nothing_is_lost() {
     for schedule in schedules() {
         let seed = schedule.seed;
-        let (seen, promised, rest) = play(&schedule).await;
-        assert_eq!(seen.overlaps, 0, "seed {seed}: two passes of one key at once");
-        assert!(seen.twice.is_empty(), "seed {seed}: handed out twice: {:?}", seen.twice);
-        let lost: Vec<_> = promised.difference(&seen.handed_out).collect();
+        let (saw, promised, rest) = play(&schedule).await;
+        assert_eq!(saw.overlaps, 0, "seed {seed}: two passes of one key at once");
+        assert!(saw.twice.is_empty(), "seed {seed}: handed out twice: {:?}", saw.twice);
+        let lost: Vec<_> = promised.difference(&saw.handed_out).collect();
         assert!(lost.is_empty(), "seed {seed}: lost {lost:?}");
-        assert!(
-            seen.most_running <= 16 * schedule.permits,
-            "seed {seed}: {} at once",
-            seen.most_running
-        );
-        assert_eq!(
-            (rest.depth, rest.ready, rest.running.len()),
-            (0, 0, 0),
-            "seed {seed}: not at rest"
-        );
+        assert!(saw.most_running <= 16 * schedule.permits, "seed {seed}: {} at once", saw.most_running);
+        assert_eq!((rest.depth, rest.ready, rest.running.len()), (0, 0, 0), "seed {seed}: not at rest");
     }
 }
 

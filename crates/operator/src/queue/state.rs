@@ -152,11 +152,7 @@ impl<W: Work> State<W> {
             let Some((_, key)) = self.permits.pop_first() else {
                 break;
             };
-            let Some(Entry {
-                phase: Phase::Running { group, overtime, .. },
-                ..
-            }) = self.entries.get_mut(&key)
-            else {
+            let Some(Entry { phase: Phase::Running { group, overtime, .. }, .. }) = self.entries.get_mut(&key) else {
                 continue;
             };
             *overtime = true;
@@ -174,10 +170,7 @@ impl<W: Work> State<W> {
         }
         let (limits, all, groups) = (self.limits, self.all, &self.groups);
         let may_start = |group: &Arc<str>| limits.allow_group(groups.get(group).copied().unwrap_or_default(), all);
-        let impatient = self
-            .routine
-            .oldest()
-            .is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
+        let impatient = self.routine.oldest().is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
         let routine_first = impatient && self.routine_is_owed;
         let key = if routine_first {
             self.routine.take(may_start).or_else(|| self.urgent.take(may_start))
@@ -212,14 +205,8 @@ impl<W: Work> State<W> {
         let Some(mut entry) = self.entries.remove(key) else {
             return;
         };
-        let Phase::Running {
-            since,
-            ticket,
-            group,
-            overtime,
-            forgotten,
-            woken,
-        } = std::mem::replace(&mut entry.phase, Phase::Idle)
+        let Phase::Running { since, ticket, group, overtime, forgotten, woken } =
+            std::mem::replace(&mut entry.phase, Phase::Idle)
         else {
             // Not running: nothing to end.
             self.entries.insert(key.clone(), entry);
@@ -267,36 +254,21 @@ impl<W: Work> State<W> {
     pub(super) fn snapshot(&self, now: Instant) -> Snapshot {
         let waits = |since: Instant| now.saturating_duration_since(since);
         let running = self.entries.iter().filter_map(|(key, entry)| match entry.phase {
-            Phase::Running { since, overtime, .. } => Some(Running {
-                key: key.clone(),
-                since,
-                overtime,
-            }),
+            Phase::Running { since, overtime, .. } => Some(Running { key: key.clone(), since, overtime }),
             Phase::Idle | Phase::Ready(_) => None,
         });
         let may_start = |group: &Arc<str>| {
             // All that keeps such a group waiting is what the others hold, and they give it back.
-            self.limits
-                .allow_group(self.groups.get(group).copied().unwrap_or_default(), self.all)
+            self.limits.allow_group(self.groups.get(group).copied().unwrap_or_default(), self.all)
         };
-        let oldest_ready = self
-            .urgent
-            .groups()
-            .chain(self.routine.groups())
-            .filter(|(group, _)| may_start(group));
+        let oldest_ready = self.urgent.groups().chain(self.routine.groups()).filter(|(group, _)| may_start(group));
         Snapshot {
             depth: self.entries.values().filter(|entry| entry.pending.is_some()).count(),
             ready: self.urgent.len() + self.routine.len(),
             scheduled: self.wakes.len(),
             running: running.collect(),
             oldest_ready: oldest_ready.map(|(_, since)| waits(since)).max(),
-            oldest_waiting: self
-                .urgent
-                .oldest()
-                .into_iter()
-                .chain(self.routine.oldest())
-                .map(waits)
-                .max(),
+            oldest_waiting: self.urgent.oldest().into_iter().chain(self.routine.oldest()).map(waits).max(),
             last_started: self.last_started,
             last_finished: self.last_finished,
         }
@@ -310,12 +282,7 @@ impl<W: Work> State<W> {
                 entry.group = group;
                 entry
             }
-            None => Entry {
-                group,
-                pending: None,
-                wake: None,
-                phase: Phase::Idle,
-            },
+            None => Entry { group, pending: None, wake: None, phase: Phase::Idle },
         }
     }
 
@@ -324,10 +291,7 @@ impl<W: Work> State<W> {
         if let (Some((_, urgency)), false) = (&entry.pending, matches!(entry.phase, Phase::Running { .. })) {
             let place = match entry.phase {
                 Phase::Ready(place) => place,
-                _ => Place {
-                    ticket: self.ticket(),
-                    since: now,
-                },
+                _ => Place { ticket: self.ticket(), since: now },
             };
             let lane = match urgency {
                 Urgency::Now => &mut self.urgent,

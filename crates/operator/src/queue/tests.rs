@@ -48,41 +48,19 @@ impl Bench {
         F: Future<Output = Next<Asked>> + Send + 'static,
     {
         let queue = Queue::new("test", Limits::new(NonZeroUsize::new(permits).unwrap()));
-        let (story, stop, epoch) = (
-            Arc::new(Mutex::new(Vec::new())),
-            CancellationToken::new(),
-            Instant::now(),
-        );
+        let (story, stop, epoch) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new(), Instant::now());
         let run = tokio::spawn({
             let (queue, story, stop) = (queue.clone(), Arc::clone(&story), stop.clone());
             async move {
                 let noted = move |key: ObjectKey, work: Asked| {
                     let at = epoch.elapsed().as_secs_f64();
-                    story
-                        .lock()
-                        .unwrap()
-                        .push(format!("{at} {} {}", key.name, work.0.join("+")));
+                    story.lock().unwrap().push(format!("{at} {} {}", key.name, work.0.join("+")));
                     pass(key, work)
                 };
-                queue
-                    .run(
-                        noted,
-                        |_| Next::Wake {
-                            after: secs(5),
-                            work: asked("panicked"),
-                        },
-                        stop,
-                    )
-                    .await;
+                queue.run(noted, |_| Next::Wake { after: secs(5), work: asked("panicked") }, stop).await;
             }
         });
-        Self {
-            queue,
-            story,
-            epoch,
-            stop,
-            run,
-        }
+        Self { queue, story, epoch, stop, run }
     }
 
     fn add(&self, name: &str, group: &str, work: &'static str) {
@@ -94,8 +72,7 @@ impl Bench {
     }
 
     fn wake(&self, name: &str, work: &'static str, at: u64) {
-        self.queue
-            .add_at(key(name), "g".into(), asked(work), self.epoch + secs(at));
+        self.queue.add_at(key(name), "g".into(), asked(work), self.epoch + secs(at));
     }
 
     /// What happened since the last call.
@@ -195,10 +172,7 @@ async fn an_urgent_pass_that_keeps_leaves_the_wake_alone() {
 async fn what_a_pass_answers_replaces_the_wake() {
     let bench = Bench::new(1, |key: ObjectKey, work: Asked| async move {
         match (&*key.name, work.0.first()) {
-            ("again", Some(&"edited")) => Next::Wake {
-                after: secs(7),
-                work: asked("retry"),
-            },
+            ("again", Some(&"edited")) => Next::Wake { after: secs(7), work: asked("retry") },
             _ => Next::Done,
         }
     });
@@ -217,14 +191,8 @@ async fn a_wake_set_during_a_pass_is_kept_beside_its_answer() {
         sleep(secs(2)).await;
         match (&*key.name, work.0.first()) {
             (_, Some(&"due" | &"retry")) | ("done", _) => Next::Done,
-            ("soon", _) => Next::Wake {
-                after: secs(10),
-                work: asked("retry"),
-            },
-            _ => Next::Wake {
-                after: secs(100),
-                work: asked("retry"),
-            },
+            ("soon", _) => Next::Wake { after: secs(10), work: asked("retry") },
+            _ => Next::Wake { after: secs(100), work: asked("retry") },
         }
     });
     for name in ["done", "soon", "late"] {
@@ -235,14 +203,8 @@ async fn a_wake_set_during_a_pass_is_kept_beside_its_answer() {
         bench.wake(name, "due", 60);
     }
     bench.until(300.0).await;
-    let story = [
-        "0 done edited",
-        "0 soon edited",
-        "0 late edited",
-        "12 soon retry+due",
-        "60 done due",
-        "60 late retry+due",
-    ];
+    let story =
+        ["0 done edited", "0 soon edited", "0 late edited", "12 soon retry+due", "60 done due", "60 late retry+due"];
     assert_eq!(bench.story(), story);
 }
 
@@ -257,12 +219,7 @@ async fn a_wake_that_is_due_during_a_pass_runs_after_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wake_beyond_every_calendar_is_taken() {
-    let bench = Bench::new(1, |_, _| async {
-        Next::Wake {
-            after: Duration::MAX,
-            work: asked("never"),
-        }
-    });
+    let bench = Bench::new(1, |_, _| async { Next::Wake { after: Duration::MAX, work: asked("never") } });
     bench.add("a", "g", "created");
     bench.until(86_400.0).await;
     assert_eq!(bench.story(), ["0 a created"]);
@@ -279,10 +236,7 @@ async fn urgent_goes_before_routine() {
     bench.add("created", "h", "x");
     bench.add("due-and-edited", "g", "edited");
     bench.until(10.0).await;
-    assert_eq!(
-        bench.story(),
-        ["0 first x", "1 created x", "2 due-and-edited due+edited", "3 due x"]
-    );
+    assert_eq!(bench.story(), ["0 first x", "1 created x", "2 due-and-edited due+edited", "3 due x"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,10 +254,7 @@ async fn a_flood_of_urgent_work_does_not_starve_routine_for_ever() {
         sleep(Duration::from_millis(500)).await;
         passes.extend(bench.story());
     }
-    let at = passes
-        .iter()
-        .position(|pass| pass.contains("due"))
-        .expect("the routine key had its pass");
+    let at = passes.iter().position(|pass| pass.contains("due")).expect("the routine key had its pass");
     let begun: f64 = passes[at].split(' ').next().unwrap().parse().unwrap();
     assert!((30.0..=32.0).contains(&begun), "{begun}");
 }
@@ -421,10 +372,7 @@ async fn forgotten_keys_have_neither_work_nor_wake() {
 async fn the_answer_of_a_pass_whose_key_was_forgotten_does_not_count() {
     let bench = Bench::new(4, |_, _| async {
         sleep(secs(2)).await;
-        Next::Wake {
-            after: secs(10),
-            work: asked("retry"),
-        }
+        Next::Wake { after: secs(10), work: asked("retry") }
     });
     bench.add("gone", "g", "x");
     bench.add("anew", "g", "x");
@@ -444,15 +392,9 @@ async fn the_answer_of_a_pass_whose_key_was_forgotten_does_not_count() {
 async fn a_panic_is_contained_and_its_key_runs_again() {
     let bench = Bench::new(1, |key: ObjectKey, work: Asked| {
         // One panics before there is a future, one inside it.
-        assert!(
-            !(&*key.name == "early" && work.0 == ["x"]),
-            "value that must not be logged"
-        );
+        assert!(!(&*key.name == "early" && work.0 == ["x"]), "value that must not be logged");
         async move {
-            assert!(
-                !(&*key.name == "late" && work.0 == ["x"]),
-                "value that must not be logged"
-            );
+            assert!(!(&*key.name == "late" && work.0 == ["x"]), "value that must not be logged");
             Next::Keep
         }
     });
@@ -460,13 +402,7 @@ async fn a_panic_is_contained_and_its_key_runs_again() {
         bench.add(name, "g", "x");
     }
     bench.until(60.0).await;
-    let story = [
-        "0 early x",
-        "0 late x",
-        "0 well x",
-        "5 early panicked",
-        "5 late panicked",
-    ];
+    let story = ["0 early x", "0 late x", "0 well x", "5 early panicked", "5 late panicked"];
     assert_eq!(bench.story(), story);
 }
 
@@ -489,10 +425,7 @@ async fn a_panic_of_the_one_who_decides_about_panics_loses_nothing_either() {
     });
     queue.add(key("a"), "g".into(), asked("x"), Urgency::Now);
     sleep(secs(300)).await;
-    assert_eq!(
-        *seen.lock().unwrap(),
-        [(secs(0), asked("x")), (secs(60), Asked::default())]
-    );
+    assert_eq!(*seen.lock().unwrap(), [(secs(0), asked("x")), (secs(60), Asked::default())]);
     run.abort();
 }
 
@@ -554,16 +487,9 @@ async fn the_snapshot_says_who_runs_since_when() {
     bench.add("b2", "h", "x");
     bench.until(3.5).await;
     let snapshot = bench.queue.snapshot();
-    let running = |name, since, overtime| Running {
-        key: key(name),
-        since: bench.epoch + secs(since),
-        overtime,
-    };
+    let running = |name, since, overtime| Running { key: key(name), since: bench.epoch + secs(since), overtime };
     assert_eq!(snapshot.running, [running("a", 0, true), running("b", 3, false)]);
-    assert_eq!(
-        snapshot.longest_running(Instant::now()),
-        Some(Duration::from_millis(3_500))
-    );
+    assert_eq!(snapshot.longest_running(Instant::now()), Some(Duration::from_millis(3_500)));
     assert_eq!((snapshot.depth, snapshot.ready), (1, 1));
     assert_eq!(snapshot.oldest_waiting, Some(Duration::from_millis(500)));
     assert_eq!(snapshot.last_started, Some(bench.epoch + secs(3)));

@@ -1,0 +1,95 @@
+//! Whether the process can do its work, and if not, which part of it is missing and why.
+//!
+//! Each part reports for itself. As long as one of them waits, or none has reported yet, the process is not ready.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The parts and what they wait for. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Readiness(Arc<Mutex<Parts>>);
+
+/// By name; `None` is ready.
+type Parts = BTreeMap<String, Option<String>>;
+
+/// One part, which reports. Clones are the same part.
+#[derive(Clone, Debug)]
+pub struct Part {
+    name: String,
+    of: Readiness,
+}
+
+impl Readiness {
+    /// A new part called `name`, which waits for the reason `why` until it says otherwise.
+    pub fn part(&self, name: impl Into<String>, why: impl Into<String>) -> Part {
+        let part = Part { name: name.into(), of: self.clone() };
+        part.waiting(why);
+        part
+    }
+
+    /// Whether every part is ready, or one line per part that is not.
+    pub fn verdict(&self) -> Result<(), String> {
+        let parts = self.parts();
+        if parts.is_empty() {
+            return Err("starting".to_owned());
+        }
+        let mut missing = String::new();
+        for (name, why) in parts.iter().filter_map(|(name, why)| Some((name, why.as_ref()?))) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(missing, "{name}: {why}");
+        }
+        if missing.is_empty() { Ok(()) } else { Err(missing.trim_end().to_owned()) }
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Part {
+    /// The part does its work.
+    pub fn ready(&self) {
+        self.of.parts().insert(self.name.clone(), None);
+    }
+
+    /// The part cannot do its work, because of `why`: one line, for people.
+    pub fn waiting(&self, why: impl Into<String>) {
+        self.of.parts().insert(self.name.clone(), Some(why.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn before_any_part_reports_the_process_is_starting() {
+        assert_eq!(Readiness::default().verdict(), Err("starting".to_owned()));
+    }
+
+    #[test]
+    fn every_part_that_waits_is_named_with_its_reason() {
+        let readiness = Readiness::default();
+        let secrets = readiness.part("watch of FerrVaultSecret", "first list not finished");
+        let connections = readiness.part("watch of FerrVaultConnection", "first list not finished");
+        connections.waiting("the CRD is not installed");
+        assert_eq!(
+            readiness.verdict().unwrap_err(),
+            "watch of FerrVaultConnection: the CRD is not installed\nwatch of FerrVaultSecret: first list not finished"
+        );
+        secrets.ready();
+        assert_eq!(readiness.verdict().unwrap_err(), "watch of FerrVaultConnection: the CRD is not installed");
+        connections.ready();
+        assert_eq!(readiness.verdict(), Ok(()));
+    }
+
+    #[test]
+    fn a_part_may_fall_back() {
+        let readiness = Readiness::default();
+        let lease = readiness.part("lease", "not read yet");
+        lease.ready();
+        lease.clone().waiting("forbidden: get leases");
+        assert_eq!(readiness.verdict().unwrap_err(), "lease: forbidden: get leases");
+    }
+}

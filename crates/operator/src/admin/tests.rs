@@ -1,0 +1,203 @@
+//! The servers as others meet them: over loopback, byte for byte.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ferrvault_api::Reason;
+
+use super::metrics::{PassResult, SECRET_CONTROLLER};
+use super::*;
+use crate::key::ObjectKey;
+use crate::queue::{Limits, Queue, Urgency, Work};
+
+struct Bench {
+    subjects: Subjects,
+    metrics: SocketAddr,
+    probes: SocketAddr,
+    _admin: Admin,
+}
+
+fn bench(stall_threshold: Duration) -> Bench {
+    let loopback = BindAddress::parse("--test", "127.0.0.1:0").unwrap();
+    let sockets = Sockets::bind(&loopback, &loopback).unwrap();
+    let (metrics, probes) = (sockets.metrics_address().unwrap(), sockets.probe_address().unwrap());
+    let subjects = Subjects::new(stall_threshold);
+    let admin = Admin::start(sockets, &subjects).unwrap();
+    Bench { subjects, metrics, probes, _admin: admin }
+}
+
+/// Sends `request` and reads until the server closes, which it must do by itself.
+fn exchange(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Status and body of a page.
+fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let answer = exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[derive(Default)]
+struct Nothing;
+
+impl Work for Nothing {
+    fn merge(&mut self, _: Self) {}
+}
+
+#[test]
+fn readiness_is_red_and_names_what_is_missing_until_all_is_there() {
+    let bench = bench(Duration::from_mins(15));
+    assert_eq!(get(bench.probes, "/readyz"), (503, "starting\n".to_owned()));
+    let part = bench.subjects.readiness.part("watch of FerrVaultSecret", "the CRD is not installed");
+    let red = (503, "watch of FerrVaultSecret: the CRD is not installed\n".to_owned());
+    assert_eq!(get(bench.probes, "/readyz"), red);
+    part.ready();
+    assert_eq!(get(bench.probes, "/readyz"), (200, "ok\n".to_owned()));
+}
+
+#[test]
+fn health_is_green_while_the_runtime_beats_and_red_when_it_stands_still() {
+    let bench = bench(Duration::from_millis(1));
+    let main = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    // Nobody drives this runtime, which is what one that hangs looks like from here.
+    let _hung = main.spawn(bench.subjects.heartbeat.clone().run());
+    while bench.subjects.heartbeat.verdict().is_ok() {
+        std::thread::yield_now();
+    }
+    let (status, body) = get(bench.probes, "/healthz");
+    assert_eq!(status, 503);
+    assert!(body.starts_with("the main runtime has stood still for "), "{body}");
+    assert_eq!(body.lines().count(), 1);
+
+    let living = self::bench(Duration::from_mins(15));
+    assert_eq!(get(living.probes, "/healthz"), (200, "ok\n".to_owned()));
+}
+
+#[test]
+fn only_the_pages_of_a_port_are_served_there() {
+    let bench = bench(Duration::from_mins(15));
+    assert_eq!(get(bench.probes, "/metrics"), (404, "nothing here but /healthz /readyz\n".to_owned()));
+    assert_eq!(get(bench.metrics, "/healthz").0, 404);
+    assert_eq!(get(bench.metrics, "/metrics?format=text").0, 200);
+    let answer = exchange(bench.metrics, "POST /metrics HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD\r\n"), "{answer}");
+    let answer = exchange(bench.metrics, "HEAD /metrics HTTP/1.1\r\nHost: test\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[test]
+fn a_page_that_panics_ends_its_own_connection_only() {
+    let bench = bench(Duration::from_mins(15));
+    let calls = Arc::new(AtomicUsize::new(0));
+    bench.subjects.metrics.tell_objects(move || {
+        assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "the first scrape fails");
+        ObjectSeries::default()
+    });
+    assert_eq!(exchange(bench.metrics, "GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n"), "");
+    assert_eq!(get(bench.metrics, "/metrics").0, 200);
+    assert_eq!(get(bench.probes, "/healthz").0, 200);
+}
+
+#[test]
+fn connections_that_say_nothing_are_closed_and_make_room() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let address = socket.local_addr().unwrap();
+    let pages = Pages::default().page("/healthz", || Answer::text(StatusCode::OK, "ok"));
+    let limits = server::Limits { connections: 2, time: Duration::from_millis(200) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let _server = runtime.spawn(server::serve(socket, pages, limits));
+
+    let silent: Vec<_> = (0..2).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert_eq!(get(address, "/healthz"), (200, "ok\n".to_owned()));
+    for mut stream in silent {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "closed by the server");
+    }
+}
+
+#[test]
+fn the_servers_end_with_their_owner() {
+    let bench = bench(Duration::from_mins(15));
+    let Bench { probes, _admin: admin, .. } = bench;
+    drop(admin);
+    // The thread closes the socket as its last act; until then a connection may still be taken.
+    let closed = (0..1_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        TcpStream::connect(probes).is_err()
+    });
+    assert!(closed);
+}
+
+#[test]
+fn the_metrics_bear_exactly_the_names_of_the_contract() {
+    let bench = bench(Duration::from_mins(15));
+    let metrics = &bench.subjects.metrics;
+    let queue: Queue<Nothing> = Queue::new(SECRET_CONTROLLER, Limits::new(NonZeroUsize::MIN));
+    queue.add(ObjectKey::new("shop", "db"), "g".into(), Nothing, Urgency::Now);
+    metrics.tell_queue(&queue);
+    metrics.tell_objects(|| ObjectSeries {
+        resources: vec![
+            ResourceSeries {
+                key: ObjectKey::new("shop", "db"),
+                last_synced: Some("2030-01-01T00:00:00.5Z".parse().unwrap()),
+                refresh_interval: Duration::from_mins(30),
+            },
+            ResourceSeries { key: ObjectKey::new("shop", "new"), last_synced: None, refresh_interval: Duration::ZERO },
+        ],
+        connections: vec![ConnectionSeries { key: ObjectKey::new("shop", "main"), ready: true }],
+    });
+    let now = "2030-01-01T00:00:01Z".parse().unwrap();
+    metrics.pass_finished(PassResult::Success, Duration::from_millis(30), now);
+    metrics.error(Reason::RolloutFailed);
+    metrics.error(Reason::RolloutFailed);
+    metrics.timeout(SECRET_CONTROLLER);
+
+    let (status, page) = get(bench.metrics, "/metrics");
+    assert_eq!(status, 200);
+    for line in [
+        "# TYPE ferrvault_secret_sync_duration_seconds histogram",
+        "ferrvault_secret_sync_duration_seconds_bucket{result=\"success\",le=\"0.05\"} 1",
+        "ferrvault_secret_sync_duration_seconds_count{result=\"success\"} 1",
+        "ferrvault_secret_sync_duration_seconds_count{result=\"timeout\"} 0",
+        "# TYPE ferrvault_secret_sync_errors_total counter",
+        "ferrvault_secret_sync_errors_total{reason=\"RolloutFailed\"} 2",
+        "ferrvault_secret_sync_errors_total{reason=\"AuthFailed\"} 0",
+        "ferrvault_secret_last_sync_timestamp_seconds{namespace=\"shop\",name=\"db\"} 1893456000.5",
+        "ferrvault_secret_refresh_interval_seconds{namespace=\"shop\",name=\"db\"} 1800.0",
+        "ferrvault_secret_refresh_interval_seconds{namespace=\"shop\",name=\"new\"} 0.0",
+        "ferrvault_connection_ready{namespace=\"shop\",name=\"main\"} 1",
+        "ferrvault_last_successful_reconcile_timestamp_seconds 1893456001.0",
+        "# TYPE controller_runtime_reconcile_timeouts_total counter",
+        "controller_runtime_reconcile_timeouts_total{controller=\"ferrvaultsecret\"} 1",
+        "controller_runtime_reconcile_timeouts_total{controller=\"ferrvaultconnection\"} 0",
+        "workqueue_longest_running_processor_seconds{controller=\"ferrvaultsecret\"} 0.0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line}\n--- is not in\n{page}");
+    }
+    assert!(!page.contains("ferrvault_secret_last_sync_timestamp_seconds{namespace=\"shop\",name=\"new\"}"));
+    assert!(!page.contains("reason=\"Synced\""));
+}
+
+#[test]
+fn the_series_of_an_object_goes_with_the_object() {
+    let metrics = Metrics::default();
+    let there = Arc::new(Mutex::new(vec![ConnectionSeries { key: ObjectKey::new("shop", "main"), ready: false }]));
+    metrics.tell_objects({
+        let there = Arc::clone(&there);
+        move || ObjectSeries { connections: there.lock().unwrap().clone(), ..ObjectSeries::default() }
+    });
+    assert!(metrics.text().unwrap().contains("ferrvault_connection_ready{namespace=\"shop\",name=\"main\"} 0\n"));
+    there.lock().unwrap().clear();
+    assert!(!metrics.text().unwrap().contains("ferrvault_connection_ready{"));
+}

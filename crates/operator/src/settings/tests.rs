@@ -1,0 +1,106 @@
+//! What is accepted, and the exact line that refuses the rest.
+
+use std::ffi::OsString;
+
+use super::*;
+
+fn check(flags: &[&str]) -> Result<Settings, String> {
+    let line = std::iter::once("ferrvault-operator").chain(flags.iter().copied()).map(OsString::from);
+    let args = Args::read(line).unwrap();
+    Settings::check(&args, &RetryPolicy::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_defaults_are_accepted() {
+    let settings = check(&[]).unwrap();
+    assert_eq!(settings.reconcile_timeout, Duration::from_mins(2));
+    assert_eq!(settings.stall_threshold, Duration::from_mins(15));
+    assert_eq!(settings.default_refresh_interval, Some(Duration::from_hours(1)));
+    assert_eq!(settings.concurrency.get(), 32);
+    assert_eq!((settings.lease, settings.watch_namespace), (None, None));
+}
+
+#[test]
+fn limits_are_exact() {
+    for accepted in [
+        &["--reconcile-timeout=30.625s"][..],
+        &["--stall-threshold=10m1ns"],
+        &["--stall-threshold=20m1s", "--reconcile-timeout=20m"],
+        &["--default-refresh-interval=0s"],
+        &["--concurrency=1"],
+        &["--concurrency=1000"],
+    ] {
+        assert!(check(accepted).is_ok(), "{accepted:?}");
+    }
+}
+
+#[test]
+fn refusals_name_flag_value_and_limit() {
+    let too_short_for_a_call = |value: &str| {
+        format!(
+            "--reconcile-timeout={value} is too short: it has to be at least 30.625s, the longest that one call to \
+             FerrVault takes with its retries"
+        )
+    };
+    let not_one_namespace = |value: &str| {
+        format!("--watch-namespace={value:?} cannot be used: expected the name of one namespace, or nothing for all")
+    };
+    for (args, message) in [
+        (&["--reconcile-timeout=30.624s"][..], too_short_for_a_call("30.624s")),
+        (&["--reconcile-timeout=0"], too_short_for_a_call("0")),
+        (&["--reconcile-timeout=-2m"], too_short_for_a_call("-2m")),
+        (
+            &["--stall-threshold=10m"],
+            "--stall-threshold=10m is too short: it has to be more than 10m0s, the interval at which connections are \
+             probed"
+                .to_owned(),
+        ),
+        (
+            &["--stall-threshold=20m", "--reconcile-timeout=20m"],
+            "--stall-threshold=20m is too short: it has to be more than 20m0s, the value of --reconcile-timeout".to_owned(),
+        ),
+        (&["--watch-namespace=a,b"], not_one_namespace("a,b")),
+        (&["--watch-namespace=Shop"], not_one_namespace("Shop")),
+        (
+            &["--concurrency=0"],
+            "--concurrency=\"0\" cannot be used: expected a number from 1 to 1000".to_owned(),
+        ),
+        (
+            &["--log-level=loud"],
+            "--log-level=\"loud\" cannot be used: expected error, warn, info, debug, trace, or a number of 1 or more"
+                .to_owned(),
+        ),
+        (
+            &["--key-secret=-key"],
+            "--key-secret=\"-key\" cannot be used: expected the name of an object: lower-case letters, digits, - and ., \
+             at most 253 of them"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(check(args).unwrap_err(), message, "{args:?}");
+    }
+}
+
+#[test]
+fn durations_that_are_none_are_refused_by_flag_and_value() {
+    for flag in ["--reconcile-timeout", "--stall-threshold", "--default-refresh-interval"] {
+        for value in ["", "abc", "10", "1d"] {
+            let message = check(&[&format!("{flag}={value}")]).unwrap_err();
+            assert!(message.starts_with(flag) && message.contains(&format!("{value:?}")), "{message}");
+        }
+    }
+    let message = check(&["--default-refresh-interval=-1s"]).unwrap_err();
+    assert!(message.starts_with("--default-refresh-interval") && message.contains("\"-1s\""), "{message}");
+}
+
+#[test]
+fn zero_turns_scheduled_refresh_off() {
+    assert_eq!(check(&["--default-refresh-interval=0s"]).unwrap().default_refresh_interval, None);
+}
+
+#[test]
+fn the_lease_is_named_only_with_leader_election() {
+    assert_eq!(check(&["--leader-elect-id=Not A Name"]).unwrap().lease, None);
+    assert_eq!(check(&["--leader-elect"]).unwrap().lease.as_deref(), Some("ferrvault-operator.ferrvault.com"));
+    assert!(check(&["--leader-elect", "--leader-elect-id=Not A Name"]).is_err());
+}
