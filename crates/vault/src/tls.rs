@@ -176,6 +176,9 @@ pub(crate) fn explain(error: &rustls::Error) -> String {
     let text = match error {
         Tls::InvalidCertificate(certificate) => match certificate {
             CertificateError::UnknownIssuer => "the issuer of its certificate is not trusted; hand in the CA",
+            CertificateError::BadSignature => {
+                "its certificate is not signed by the trusted CA of that name; hand in the CA that is in use now"
+            }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 "its certificate is not valid yet; check the clocks"

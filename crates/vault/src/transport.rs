@@ -178,13 +178,11 @@ fn unread_body(unread: &Unread) -> VaultError {
         Unread::TooLarge { limit } => return VaultError::TooLarge { limit: *limit },
         Unread::Broken(error) => error,
     };
-    let is_tls = causes(error).any(<dyn Error>::is::<rustls::Error>);
-    match io_kind(error) {
-        _ if is_tls => unreachable("the encrypted connection broke before the answer was complete"),
-        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
-            VaultError::broken("its compression or framing is damaged")
-        }
-        _ => unreachable(&network_reason(error)),
+    // Whatever the connection does to a body arrives as an error of hyper's; all else is the decompressor's.
+    if causes(error).any(<dyn Error>::is::<hyper::Error>) {
+        unreachable(&network_reason(error))
+    } else {
+        VaultError::broken("its compression is damaged")
     }
 }
 
@@ -195,9 +193,14 @@ fn unreachable(why: &str) -> VaultError {
 /// The kind of the system's error, in words of the standard library. The texts of the errors themselves hold addresses.
 fn network_reason(error: &reqwest::Error) -> String {
     match io_kind(error) {
-        None | Some(io::ErrorKind::Other | io::ErrorKind::UnexpectedEof) => {
-            "the connection was closed before the answer was complete".to_owned()
-        }
+        // The first two say nothing, the others are what TLS and HTTP make of an end that comes too early.
+        None
+        | Some(
+            io::ErrorKind::Other
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::InvalidData
+            | io::ErrorKind::InvalidInput,
+        ) => "the connection was closed before the answer was complete".to_owned(),
         Some(kind) => kind.to_string(),
     }
 }

@@ -6,6 +6,7 @@ use ferrvault_core::content::SecretBytes;
 use ferrvault_vault::{RetryPolicy, VaultError};
 use tokio::net::TcpListener;
 
+use crate::limits::compressed;
 use crate::server::{Reply, Server, json, response};
 use crate::{bearer, client, cloud, impatient, operator, quick};
 
@@ -160,6 +161,8 @@ async fn redirects_are_shown_and_not_followed() {
 
 #[tokio::test]
 async fn nonsense_is_a_broken_answer_at_once() {
+    let gzip = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    let packed = compressed(br#"{"secrets":{"A":"1"}}"#);
     for (name, reply) in [
         ("HTML", response(200, "content-type: text/html\r\n", r#"{"secrets":{"A":"1"}}"#)),
         ("no JSON", json(200, "hello")),
@@ -174,10 +177,8 @@ async fn nonsense_is_a_broken_answer_at_once() {
             "an encoding nobody asked for",
             response(200, "content-type: application/json\r\ncontent-encoding: br\r\n", "x"),
         ),
-        (
-            "damaged gzip",
-            response(200, "content-type: application/json\r\ncontent-encoding: gzip\r\n", "no gzip at all"),
-        ),
+        ("damaged gzip", response(200, gzip, "no gzip at all")),
+        ("gzip cut short", response(200, gzip, &packed[..packed.len() - 9])),
     ] {
         let (error, count) = failed([reply], quick()).await;
         assert!(matches!(error, VaultError::BrokenAnswer { .. }), "{name}: {error:?}");

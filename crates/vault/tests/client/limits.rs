@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use ferrvault_core::content::Answer;
 use ferrvault_vault::VaultError;
-use flate2::Compression;
 use flate2::write::GzEncoder;
+use flate2::{Compress, Compression, FlushCompress};
 
 use crate::server::{Reply, Server, json, response};
 use crate::{bearer, client, cloud, quick};
@@ -28,7 +28,7 @@ fn answer(size: usize) -> (Vec<u8>, usize) {
     (format!(r#"{{"secrets":{{"A":"{value}"}}}}"#).into_bytes(), value.len())
 }
 
-fn compressed(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn compressed(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
@@ -72,9 +72,13 @@ async fn four_mebibytes_are_read_and_one_byte_more_is_not() {
 
 #[tokio::test]
 async fn a_small_answer_that_unpacks_into_a_huge_one_is_dropped_on_the_way() {
-    // One mebibyte of zeros takes about a kibibyte; a gzip file may hold many members, so 4,096 of them make 4 GiB.
-    let member = compressed(&vec![0; 1024 * 1024]);
-    let bomb = member.repeat(4096);
+    // One mebibyte of zeros becomes about a kibibyte that refers to nothing before it, so 4,096 of them make 4 GiB.
+    let mut block = Vec::with_capacity(64 * 1024);
+    Compress::new(Compression::best(), false)
+        .compress_vec(&vec![0; 1024 * 1024], &mut block, FlushCompress::Full)
+        .unwrap();
+    let gzip_header: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let bomb = [gzip_header, &block.repeat(4096)].concat();
     let size = bomb.len();
     // It stalls after the bomb: only a reader that stops early ever returns before its deadline.
     let head = format!("HTTP/1.1 200 OK\r\n{GZIP}content-length: {}\r\n\r\n", size + 1);

@@ -7,7 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ferrvault_core::content::SecretBytes;
 use ferrvault_vault::{ClientOptions, Endpoint, Pin, TlsOptions, VaultClient, VaultError};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData as _, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PublicKeyData as _, date_time_ymd,
+};
 use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::PrivateKeyDer;
@@ -22,8 +24,9 @@ use crate::server::read_request;
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
@@ -103,17 +106,20 @@ fn why(result: Result<(), VaultError>) -> String {
 
 #[tokio::test]
 async fn only_a_known_issuer_is_trusted() {
-    let (known, unknown) = (Authority::new(), Authority::new());
+    let (known, unknown) = (Authority::new("known"), Authority::new("unknown"));
     let (certificate, key) = known.issue("127.0.0.1", |_| ());
     let server = TlsServer::start((&certificate, &key), None).await;
     assert_eq!(health("127.0.0.1", server.address, trusting(&known)).await, Ok(()));
-    let why = why(health("127.0.0.1", server.address, trusting(&unknown)).await);
-    assert!(why.contains("issuer") && why.contains("CA"), "{why}");
+    let refused = why(health("127.0.0.1", server.address, trusting(&unknown)).await);
+    assert!(refused.contains("issuer") && refused.contains("CA"), "{refused}");
+    let replaced = Authority::new("known");
+    let refused = why(health("127.0.0.1", server.address, trusting(&replaced)).await);
+    assert!(refused.contains("CA that is in use now"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_certificate_must_fit_name_and_time() {
-    let authority = Authority::new();
+    let authority = Authority::new("ca");
     for (name, issued_for, change, expected) in [
         ("another name", "vault.example.com", (|_| ()) as fn(&mut CertificateParams), "another host name"),
         ("in the past", "127.0.0.1", |params| params.not_after = date_time_ymd(2001, 1, 1), "expired"),
@@ -128,7 +134,7 @@ async fn a_certificate_must_fit_name_and_time() {
 
 #[tokio::test]
 async fn pins_come_on_top_of_the_chain() {
-    let authority = Authority::new();
+    let authority = Authority::new("ca");
     let (certificate, key) = authority.issue("127.0.0.1", |_| ());
     let server = TlsServer::start((&certificate, &key), None).await;
     let pin = |key: &KeyPair| -> Pin {
@@ -142,14 +148,14 @@ async fn pins_come_on_top_of_the_chain() {
     assert_eq!(health("127.0.0.1", server.address, pinned(&[&other, &key])).await, Ok(()));
     let refused = why(health("127.0.0.1", server.address, pinned(&[&other])).await);
     assert!(refused.contains("pinned"), "{refused}");
-    let untrusted = TlsOptions { extra_ca_pem: Some(Authority::new().0.pem().into()), ..pinned(&[&key]) };
+    let untrusted = TlsOptions { extra_ca_pem: Some(Authority::new("other").0.pem().into()), ..pinned(&[&key]) };
     let refused = why(health("127.0.0.1", server.address, untrusted).await);
     assert!(refused.contains("issuer"), "a pin replaces no chain: {refused}");
 }
 
 #[tokio::test]
 async fn a_client_certificate_is_shown_where_one_is_wanted() {
-    let (servers, clients) = (Authority::new(), Authority::new());
+    let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let (certificate, key) = servers.issue("127.0.0.1", |_| ());
     let server = TlsServer::start((&certificate, &key), Some(&clients)).await;
     let (client_certificate, client_key) = clients.issue("operator", |_| ());
@@ -171,7 +177,7 @@ async fn a_server_without_tls_is_named_and_asked_once() {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         stream
     });
-    let refused = why(health("127.0.0.1", address, trusting(&Authority::new())).await);
+    let refused = why(health("127.0.0.1", address, trusting(&Authority::new("ca"))).await);
     assert!(refused.contains("does not speak TLS"), "{refused}");
     // One connection was accepted; a second attempt would have found nobody and said so.
     accepted.await.unwrap();
