@@ -9,6 +9,7 @@ pub mod clock;
 pub mod cluster;
 pub mod connection;
 pub mod context;
+pub mod controllers;
 pub mod entropy;
 pub mod ferrvault;
 pub mod key;

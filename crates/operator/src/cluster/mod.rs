@@ -20,4 +20,4 @@ pub mod watch;
 pub mod workloads;
 
 #[cfg(test)]
-mod mock;
+pub(crate) mod mock;

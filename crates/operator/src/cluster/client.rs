@@ -1,0 +1,126 @@
+//! The two clients: one for requests, one for watches, from one configuration.
+//!
+//! The library leaves a request unbounded (no read timeout) and replays refused ones for minutes inside the call. Both
+//! are turned off here: waiting is the callers' business, who know what it costs. The limits below are the second line,
+//! at the socket; the first is [`super::error::deadline`] around each call.
+//!
+//! Connections are not counted here. The protocol is HTTP/1.1, so a request in flight holds one connection and a pool
+//! as large as the passes running side by side builds up by itself; idle ones are closed after 90 s. A limit below would
+//! only let a workload whose admission is slow hold up the passes of every other (invariant I9).
+
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::client::ClientBuilder;
+use kube::config::{InClusterError, KubeConfigOptions, KubeconfigError};
+use kube::{Client, Config};
+use tower::timeout::TimeoutLayer;
+
+use super::error::CALL_DEADLINE;
+use super::watch::{LIST_PAGE_DEADLINE, SILENCE_LIMIT};
+
+/// To open a connection: a handshake inside a cluster takes milliseconds, and half a call's deadline must remain.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Silence on the socket of a watch: above the limit that the watch itself keeps, which says better what happened.
+const WATCH_READ: Duration = Duration::from_secs(SILENCE_LIMIT.as_secs() + 5);
+
+/// Where the configuration came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The pod's service account.
+    InCluster,
+    /// A kubeconfig, named by `KUBECONFIG` or at its default place.
+    Kubeconfig,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::InCluster => "service account",
+            Self::Kubeconfig => "kubeconfig",
+        })
+    }
+}
+
+/// No cluster to talk to.
+#[derive(Debug, thiserror::Error)]
+pub enum NoCluster {
+    /// In a pod, but its service account cannot be used.
+    #[error("the pod's service account cannot be used: {0}")]
+    InCluster(#[source] InClusterError),
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig cannot be used: {0}. Set KUBECONFIG to a file that names a cluster")]
+    Kubeconfig(#[source] KubeconfigError),
+    /// The configuration was read but no client can be made of it.
+    #[error("no client can be made of the {source_name}: {error}")]
+    Client {
+        /// Where the configuration came from.
+        source_name: &'static str,
+        /// Why.
+        #[source]
+        error: Box<kube::Error>,
+    },
+}
+
+/// Finds the cluster: `KUBECONFIG` if set, else the service account inside a pod, else the default kubeconfig.
+///
+/// The explicit setting wins, so that a process started inside some pod can be pointed at another cluster.
+pub async fn configuration() -> Result<(Config, Source), NoCluster> {
+    let explicit = std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty());
+    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    if in_pod && !explicit {
+        return Config::incluster().map(|config| (config, Source::InCluster)).map_err(NoCluster::InCluster);
+    }
+    Config::from_kubeconfig(&KubeConfigOptions::default())
+        .await
+        .map(|config| (config, Source::Kubeconfig))
+        .map_err(NoCluster::Kubeconfig)
+}
+
+/// The clients of one cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Clients {
+    /// For reads and writes: short patience.
+    pub request: Client,
+    /// For watches and their lists: long answers.
+    pub watch: Client,
+}
+
+impl Clients {
+    /// Makes both from `config`. Nothing is sent yet. Must be called inside a tokio runtime.
+    pub fn new(config: Config) -> Result<Self, kube::Error> {
+        let mut watch = shared(config);
+        let mut request = watch.clone();
+        request.read_timeout = Some(CALL_DEADLINE);
+        watch.read_timeout = Some(WATCH_READ);
+        Ok(Self { request: build(request, CALL_DEADLINE)?, watch: build(watch, LIST_PAGE_DEADLINE)? })
+    }
+
+    /// Both roles played by one client: for tests, whose API server sits in memory.
+    pub fn of(client: Client) -> Self {
+        Self { request: client.clone(), watch: client }
+    }
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
+fn shared(mut config: Config) -> Config {
+    config.connect_timeout = Some(CONNECT);
+    config.write_timeout = Some(CALL_DEADLINE);
+    // Or the time that a pooled connection sat idle would count against the next answer on it.
+    config.reset_reader_on_write = true;
+    config.default_retry = false;
+    let agent = concat!("ferrvault-operator/", env!("CARGO_PKG_VERSION"));
+    config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+    config
+}
+
+fn build(config: Config, headers_within: Duration) -> Result<Client, kube::Error> {
+    Ok(ClientBuilder::try_from(config)?.with_layer(&TimeoutLayer::new(headers_within)).build())
+}

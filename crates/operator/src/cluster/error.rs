@@ -1,0 +1,346 @@
+//! How a call to the Kubernetes API can fail, in the few ways that somebody treats differently, and the deadline that
+//! every such call runs under.
+//!
+//! A [`CallError`] never holds an object, nor a sentence that could quote one (see [`super::message`]), so it may be
+//! logged and written into a status as it is.
+
+use std::time::Duration;
+
+use kube::core::Status;
+
+use super::message::{Quote, printable, shown};
+
+pub use super::message::SHOWN;
+
+/// Longest wait for one answer of the API server.
+///
+/// A loaded server answers a write in well under a second; ten leave room for an election of its store (about 5 s). The
+/// shortest pass deadline that settings admit is one call to FerrVault (30.6 s); the default of 2 min holds it and eight
+/// calls that all run to their end: 120 s - 30.6 s = 89.4 s > 8 x 10 s.
+pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
+
+/// What became of a call that did not give what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// There is no such object, or no such kind of object.
+    #[error("not found")]
+    NotFound,
+    /// The object is not the one that was read: read again and decide again.
+    #[error("changed since it was read")]
+    Conflict,
+    /// A create found the name taken.
+    #[error("exists already")]
+    AlreadyExists,
+    /// Authorization, admission or a quota said no.
+    #[error("forbidden: {message}")]
+    Forbidden {
+        /// What was denied.
+        message: String,
+    },
+    /// The object would not be valid.
+    #[error("invalid: {message}")]
+    Invalid {
+        /// Which fields are wrong.
+        message: String,
+    },
+    /// The resource version or list position asked for has expired.
+    #[error("no longer in the history of the API server")]
+    Gone,
+    /// The API server asks to come back later.
+    #[error("the API server is throttling requests")]
+    Throttled {
+        /// How long it asks to wait, if it says.
+        after: Option<Duration>,
+    },
+    /// Refused with another status.
+    #[error("refused with status {code}: {message}")]
+    Refused {
+        /// HTTP status; 500 where the server gave none.
+        code: u16,
+        /// What it said.
+        message: String,
+    },
+    /// No answer within the deadline. The call may or may not have been carried out.
+    #[error("no answer within the deadline")]
+    TimedOut,
+    /// The API server could not be talked to. The call may or may not have been carried out.
+    #[error("the API server cannot be reached: {message}")]
+    Unreachable {
+        /// The innermost cause.
+        message: String,
+    },
+    /// The answer is not what this version understands.
+    #[error("the answer of the API server cannot be read: {what}")]
+    Undecodable {
+        /// Where in the answer, never what stood there.
+        what: String,
+    },
+    /// This replica does not lead (any more), so the call was not made.
+    #[error("this replica is not the leader")]
+    NotLeading,
+}
+
+/// What kind of reaction a failed call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Goes away by itself: back off and try again.
+    Transient,
+    /// Try again, but not before this.
+    Throttled {
+        /// How long the server asks to wait, if it says.
+        after: Option<Duration>,
+    },
+    /// Something has to appear first.
+    Waiting,
+    /// A person has to change something.
+    User,
+    /// The request itself is wrong: ours to mend.
+    Bug,
+}
+
+impl CallError {
+    /// The failure of a write that carried the values of a Secret: nothing of the server's sentence is kept but names.
+    pub fn from_secret_write(error: kube::Error) -> Self {
+        classify(error, Quote::NamesOnly)
+    }
+
+    /// Whether the object was missing.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound)
+    }
+
+    /// Whether somebody else wrote in between. A fresh read is the whole answer; it is not counted as an error.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict | Self::AlreadyExists)
+    }
+
+    /// Whether the call may have been carried out although no answer says so.
+    pub fn is_unknown_outcome(&self) -> bool {
+        match self {
+            Self::TimedOut | Self::Unreachable { .. } | Self::Undecodable { .. } => true,
+            Self::Refused { code, .. } => *code >= 500,
+            _ => false,
+        }
+    }
+
+    /// What kind of reaction it asks for.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::NotFound => Class::Waiting,
+            Self::Forbidden { .. } | Self::Invalid { .. } => Class::User,
+            Self::Throttled { after } => Class::Throttled { after: *after },
+            Self::Conflict
+            | Self::AlreadyExists
+            | Self::Gone
+            | Self::TimedOut
+            | Self::Unreachable { .. }
+            | Self::NotLeading
+            // 401: the account's token was rotated, or the server's key was; the client reads it anew within a minute.
+            | Self::Refused { code: 401 | 408 | 500.., .. } => Class::Transient,
+            Self::Refused { .. } | Self::Undecodable { .. } => Class::Bug,
+        }
+    }
+
+    /// For a status, an event or a log: one printable line of at most [`SHOWN`] characters.
+    pub fn user_message(&self) -> String {
+        printable(&self.to_string(), SHOWN)
+    }
+
+    /// The same, opening with what was tried: `patch Secret db: forbidden: …`.
+    pub fn user_message_for(&self, tried: &str) -> String {
+        printable(&format!("{tried}: {self}"), SHOWN)
+    }
+}
+
+impl From<kube::Error> for CallError {
+    fn from(error: kube::Error) -> Self {
+        classify(error, Quote::Sentence)
+    }
+}
+
+/// Waits for `call`, at most `limit`.
+///
+/// A cut-off call may still be carried out by the server; whoever writes says with a resource version what it is based on.
+pub async fn deadline<T, E: Into<CallError>>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, E>>,
+) -> Result<T, CallError> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(answer) => answer.map_err(Into::into),
+        Err(_) => Err(CallError::TimedOut),
+    }
+}
+
+/// The variant for a refusal by the API server.
+pub(super) fn refusal(status: &Status) -> CallError {
+    refused(status, Quote::Sentence)
+}
+
+fn classify(error: kube::Error, quote: Quote) -> CallError {
+    match error {
+        kube::Error::Api(status) => refused(&status, quote),
+        // serde's own words quote what it stumbled over; position and category are enough to find it.
+        kube::Error::SerdeError(error) => CallError::Undecodable {
+            what: format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column()),
+        },
+        kube::Error::FromUtf8(_) => CallError::Undecodable { what: "not UTF-8".to_owned() },
+        kube::Error::LinesCodecMaxLineLengthExceeded => CallError::Undecodable { what: "no end of line".to_owned() },
+        // What a credential plugin printed may hold the credential.
+        kube::Error::Auth(_) => {
+            CallError::Unreachable { message: "the credentials for the API server cannot be obtained".to_owned() }
+        }
+        kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
+            CallError::Refused { code: 400, message: "the request cannot be built".to_owned() }
+        }
+        other => transport(&other),
+    }
+}
+
+fn refused(status: &Status, quote: Quote) -> CallError {
+    let message = shown(status, quote);
+    if status.is_not_found() {
+        CallError::NotFound
+    } else if status.is_already_exists() {
+        CallError::AlreadyExists
+    } else if status.is_conflict() {
+        CallError::Conflict
+    } else if status.is_forbidden() {
+        CallError::Forbidden { message }
+    } else if status.is_invalid() {
+        CallError::Invalid { message }
+    } else if status.code == 410 {
+        CallError::Gone
+    } else if status.code == 429 {
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        CallError::Throttled { after: (seconds > 0).then(|| Duration::from_secs(u64::from(seconds))) }
+    } else {
+        // A body of `{}` parses as a status without a code; the answer was an error all the same.
+        CallError::Refused { code: if status.code == 0 { 500 } else { status.code }, message }
+    }
+}
+
+fn transport(error: &kube::Error) -> CallError {
+    let mut innermost: &(dyn std::error::Error + 'static) = error;
+    loop {
+        let io_timeout = innermost
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut);
+        if io_timeout || innermost.is::<tower::timeout::error::Elapsed>() {
+            return CallError::TimedOut;
+        }
+        match innermost.source() {
+            Some(source) => innermost = source,
+            None => return CallError::Unreachable { message: printable(&innermost.to_string(), SHOWN / 2) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(code: u16, reason: &str) -> CallError {
+        kube::Error::Api(Status::failure("a sentence", reason).with_code(code).boxed()).into()
+    }
+
+    fn service(error: impl Into<tower::BoxError>) -> CallError {
+        kube::Error::Service(error.into()).into()
+    }
+
+    #[test]
+    fn each_refusal_is_told_apart() {
+        let message = || "a sentence".to_owned();
+        let cases = [
+            (404, "NotFound", CallError::NotFound, Class::Waiting),
+            (404, "Failed to parse error data", CallError::NotFound, Class::Waiting),
+            (409, "Conflict", CallError::Conflict, Class::Transient),
+            (409, "AlreadyExists", CallError::AlreadyExists, Class::Transient),
+            (403, "Forbidden", CallError::Forbidden { message: message() }, Class::User),
+            (422, "Invalid", CallError::Invalid { message: message() }, Class::User),
+            (410, "Expired", CallError::Gone, Class::Transient),
+            (410, "Gone", CallError::Gone, Class::Transient),
+            (429, "TooManyRequests", CallError::Throttled { after: None }, Class::Throttled { after: None }),
+            (400, "BadRequest", CallError::Refused { code: 400, message: message() }, Class::Bug),
+            (401, "Unauthorized", CallError::Refused { code: 401, message: message() }, Class::Transient),
+            (413, "RequestEntityTooLarge", CallError::Refused { code: 413, message: message() }, Class::Bug),
+            (500, "InternalError", CallError::Refused { code: 500, message: message() }, Class::Transient),
+            (503, "ServiceUnavailable", CallError::Refused { code: 503, message: message() }, Class::Transient),
+            (504, "Timeout", CallError::Refused { code: 504, message: message() }, Class::Transient),
+            (0, "", CallError::Refused { code: 500, message: message() }, Class::Transient),
+        ];
+        for (code, reason, expected, class) in cases {
+            let error = api(code, reason);
+            assert_eq!(error, expected, "{code} {reason}");
+            assert_eq!(error.class(), class, "{code} {reason}");
+        }
+    }
+
+    #[test]
+    fn an_empty_object_as_an_error_body_is_a_server_error() {
+        let status: Status = serde_json::from_str("{}").unwrap();
+        let error = CallError::from(kube::Error::Api(status.boxed()));
+        assert_eq!(error, CallError::Refused { code: 500, message: "the API server gave no reason".to_owned() });
+        assert!(error.is_unknown_outcome());
+    }
+
+    #[test]
+    fn throttling_says_for_how_long() {
+        let status: Status =
+            serde_json::from_str(r#"{"code":429,"reason":"TooManyRequests","details":{"retryAfterSeconds":7}}"#)
+                .unwrap();
+        let error = CallError::from(kube::Error::Api(status.boxed()));
+        assert_eq!(error, CallError::Throttled { after: Some(Duration::from_secs(7)) });
+    }
+
+    #[test]
+    fn time_running_out_is_told_apart_from_a_closed_door() {
+        let elapsed = || tower::timeout::error::Elapsed::new();
+        assert_eq!(service(elapsed()), CallError::TimedOut);
+        assert_eq!(service(std::io::Error::other(elapsed())), CallError::TimedOut);
+        assert_eq!(service(std::io::Error::from(std::io::ErrorKind::TimedOut)), CallError::TimedOut);
+        let refused = service(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        assert_eq!(refused, CallError::Unreachable { message: "connection refused".to_owned() });
+        assert!(refused.is_unknown_outcome());
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_repeated() {
+        let error = serde_json::from_str::<u8>("\"hunter2-hunter2\"").unwrap_err();
+        let error = CallError::from(kube::Error::SerdeError(error));
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        assert_eq!(error.class(), Class::Bug);
+    }
+
+    #[test]
+    fn a_secret_write_keeps_no_sentence() {
+        let status = Status::failure("value hunter2-hunter2 is bad", "Invalid").with_code(422).boxed();
+        let error = CallError::from_secret_write(kube::Error::Api(status));
+        assert_eq!(error, CallError::Invalid { message: "Invalid".to_owned() });
+    }
+
+    #[test]
+    fn messages_open_with_what_was_tried_and_stay_short() {
+        let error = CallError::Forbidden { message: "x".repeat(400) };
+        let text = error.user_message_for("patch Secret db");
+        assert!(text.starts_with("patch Secret db: forbidden: xxx"), "{text}");
+        assert_eq!(text.chars().count(), SHOWN);
+        assert_eq!(CallError::Conflict.user_message(), "changed since it was read");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_never_answers_ends_at_its_deadline() {
+        let started = tokio::time::Instant::now();
+        let never = std::future::pending::<Result<(), kube::Error>>();
+        assert_eq!(deadline(CALL_DEADLINE, never).await, Err(CallError::TimedOut));
+        assert_eq!(started.elapsed(), CALL_DEADLINE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_in_time_is_handed_on() {
+        let call = async {
+            tokio::time::sleep(CALL_DEADLINE - Duration::from_millis(1)).await;
+            Ok::<_, CallError>(7)
+        };
+        assert_eq!(deadline(CALL_DEADLINE, call).await, Ok(7));
+    }
+}

@@ -1,0 +1,277 @@
+//! One task per watch: lists, then follows, and starts again by itself whatever happens.
+//!
+//! ```text
+//!            page refused, late or unreadable: back off
+//!              ┌────┐
+//!   start ──▶ LIST ─┴─ last page ──▶ FOLLOW ── ended by the server in good time ──▶ FOLLOW
+//!              ▲                       │ broken, silent, refused: back off ────────▶ FOLLOW
+//!              └───────────────────────┘ history gone, or refused three times: back off
+//! ```
+//!
+//! The loop is ours and not the library's watcher, which shows no bookmarks (so nobody could tell a quiet watch from a
+//! dead one), bounds neither a page of the list nor the opening of a watch, and hands a list of guarded Secrets out in
+//! full. Here every wait has an end, each watch backs off for itself, and an object that cannot be read is reported and
+//! passed over instead of stopping the rest.
+
+mod health;
+mod kinds;
+
+use std::time::Duration;
+
+use futures::{Stream, TryStreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{ListParams, WatchParams};
+use kube::core::WatchEvent;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::kinds::Watched;
+use super::backoff::Backoff;
+use super::error::{CallError, deadline, refusal};
+use super::message::{SHOWN, printable};
+use crate::entropy::Entropy;
+
+pub use self::health::{WatchHealth, WatchState};
+pub(super) use self::kinds::slim_custom;
+pub use self::kinds::{Scope, Started, spawn_connections, spawn_resources, spawn_secrets};
+
+/// How long the server is asked to keep a watch open. Bookmarks come about once a minute, so each watch sees one, and
+/// the next one starts from a resource version that is still in the server's history (5 min by default).
+const WATCH_PERIOD_SECONDS: u32 = 90;
+
+/// A watch on which nothing came for this long is dead: the server would have ended it after 90 s, and 10 s are for the
+/// way. Well below the 240 s after which load balancers drop idle connections without telling anyone.
+pub const SILENCE_LIMIT: Duration = Duration::from_secs(WATCH_PERIOD_SECONDS as u64 + 10);
+
+/// Longest wait for one page of a list: 500 objects of about 3 kB are 1.5 MB, seconds even for a loaded server.
+pub const LIST_PAGE_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Longest wait for a watch to open: only headers have to come.
+const OPEN_DEADLINE: Duration = Duration::from_secs(15);
+
+/// Objects per page, as the reference client asks for.
+const PAGE: u32 = 500;
+
+/// A watch that ended sooner was not ended in good time; following at once again would be a tight loop. Long enough
+/// also for the failures before it to be forgotten: it is the longest backoff.
+const GOOD_TIME: Duration = Duration::from_secs(30);
+
+/// After this many refusals in a row to follow from where we were, list again: the server may never know that place.
+const REFUSALS_BEFORE_LIST: u32 = 3;
+
+/// Where the objects of a watch go. Called from the watch's task, one call after the other; must not block.
+pub trait Sink<K>: Send + 'static {
+    /// A complete list follows. May come again before [`Sink::relist_done`]: then the list starts over.
+    fn relist_started(&mut self);
+    /// The object exists and looks like this. Objects may come unchanged, and again.
+    fn applied(&mut self, object: K);
+    /// The object that bore this metadata is gone. Metadata only: an object that cannot be read can go, too.
+    fn deleted(&mut self, gone: &ObjectMeta);
+    /// The list is complete: what did not come since [`Sink::relist_started`] is gone.
+    fn relist_done(&mut self);
+    /// The object exists but cannot be read by this version.
+    fn undecodable(&mut self, namespace: &str, name: &str, why: &str);
+}
+
+/// How one round of listing and following came to its end.
+enum Ended {
+    /// The server ended the watch as it was asked to.
+    InGoodTime,
+    /// Something is wrong.
+    Failed(Failure),
+}
+
+struct Failure {
+    /// What, naming verb and resource.
+    error: String,
+    /// Whether the place in the history still counts.
+    place: Place,
+    /// Whether the watch had stood before.
+    stood: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Kept,
+    Refused,
+    Lost,
+}
+
+struct Watch<W: Watched, S> {
+    api: Api<W>,
+    sink: S,
+    health: WatchHealth,
+    backoff: Backoff,
+    /// The resource version to follow from; none before the list is complete.
+    from: Option<String>,
+    /// Refusals in a row to follow from there.
+    refusals: u32,
+}
+
+impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
+    fn new(api: Api<W>, sink: S, health: WatchHealth, entropy: Entropy) -> Self {
+        Self { api, sink, health, backoff: Backoff::new(entropy), from: None, refusals: 0 }
+    }
+
+    async fn run(mut self, stop: CancellationToken) {
+        // The futures dropped at the stop hold nothing but the connection.
+        let _stopped = stop.run_until_cancelled(self.forever()).await;
+    }
+
+    async fn forever(&mut self) {
+        loop {
+            if let Ended::Failed(failure) = self.round().await {
+                self.note_place(failure.place);
+                let wait = self.backoff.next_wait();
+                let retry_in_ms = wait.as_millis();
+                if self.health.failed(&failure.error, failure.stood) {
+                    tracing::warn!(error = failure.error, retry_in_ms, "watch failed");
+                } else {
+                    tracing::debug!(error = failure.error, retry_in_ms, "watch still fails");
+                }
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Ended {
+        let from = match self.list_if_needed().await {
+            Ok(from) => from,
+            Err(failure) => return Ended::Failed(failure),
+        };
+        let params = WatchParams::default().timeout(WATCH_PERIOD_SECONDS);
+        let stream = match deadline(OPEN_DEADLINE, self.api.watch(&params, &from)).await {
+            Ok(stream) => stream,
+            Err(error) => return Ended::Failed(failure::<W>("watch", &error, place_after(&error), false)),
+        };
+        self.health.stands();
+        let opened = Instant::now();
+        let ended = self.follow(stream, opened).await;
+        if opened.elapsed() >= GOOD_TIME {
+            self.backoff.reset();
+        }
+        ended
+    }
+
+    fn note_place(&mut self, place: Place) {
+        self.refusals = if place == Place::Refused { self.refusals.saturating_add(1) } else { 0 };
+        if place == Place::Lost || self.refusals >= REFUSALS_BEFORE_LIST {
+            self.from = None;
+            self.refusals = 0;
+        }
+    }
+
+    /// The resource version to follow from, after a complete list where there is none yet.
+    async fn list_if_needed(&mut self) -> Result<String, Failure> {
+        if let Some(from) = &self.from {
+            return Ok(from.clone());
+        }
+        let mut params = ListParams::default().limit(PAGE);
+        let mut first = true;
+        loop {
+            let listed = deadline(LIST_PAGE_DEADLINE, self.api.list(&params)).await;
+            let page = listed.map_err(|error| failure::<W>("list", &error, Place::Lost, false))?;
+            self.health.heard();
+            if first {
+                self.sink.relist_started();
+                first = false;
+            }
+            for object in page.items {
+                self.hand_on(object);
+            }
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_some() {
+                continue;
+            }
+            let Some(from) = page.metadata.resource_version.filter(|version| !version.is_empty()) else {
+                let error = CallError::Undecodable { what: "a list without a resource version".to_owned() };
+                return Err(failure::<W>("list", &error, Place::Lost, false));
+            };
+            self.from = Some(from.clone());
+            self.sink.relist_done();
+            self.health.listed();
+            return Ok(from);
+        }
+    }
+
+    async fn follow(&mut self, stream: impl Stream<Item = kube::Result<WatchEvent<W>>>, opened: Instant) -> Ended {
+        let mut stream = std::pin::pin!(stream);
+        loop {
+            let event = match tokio::time::timeout(SILENCE_LIMIT, stream.try_next()).await {
+                Ok(Ok(Some(event))) => event,
+                Ok(Ok(None)) if opened.elapsed() >= GOOD_TIME => return Ended::InGoodTime,
+                Ok(Ok(None)) => return broken::<W>("ended by the API server soon after it began"),
+                Ok(Err(error)) => return Ended::Failed(failure::<W>("watch", &error.into(), Place::Kept, true)),
+                Err(_) => return broken::<W>("neither an event nor a bookmark came in its time"),
+            };
+            self.health.heard();
+            let version = match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    let version = object.meta().resource_version.clone();
+                    self.hand_on(object);
+                    version
+                }
+                WatchEvent::Deleted(object) => {
+                    let version = object.meta().resource_version.clone();
+                    self.sink.deleted(object.meta());
+                    version
+                }
+                WatchEvent::Bookmark(bookmark) => Some(bookmark.metadata.resource_version),
+                WatchEvent::Error(status) => {
+                    let error = refusal(&status);
+                    return Ended::Failed(failure::<W>("watch", &error, place_after(&error), true));
+                }
+            };
+            self.refusals = 0;
+            if let Some(version) = version.filter(|version| !version.is_empty()) {
+                self.from = Some(version);
+            }
+        }
+    }
+
+    fn hand_on(&mut self, object: W) {
+        match object.open() {
+            Ok(object) => self.sink.applied(object),
+            Err(unreadable) => {
+                let namespace = unreadable.metadata.namespace.unwrap_or_default();
+                let name = unreadable.metadata.name.unwrap_or_default();
+                let why = printable(&unreadable.error, SHOWN);
+                tracing::warn!(kind = resource_name::<W>(), namespace, name, why, "object cannot be read");
+                self.sink.undecodable(&namespace, &name, &why);
+            }
+        }
+    }
+}
+
+fn place_after(error: &CallError) -> Place {
+    match error {
+        CallError::Gone => Place::Lost,
+        CallError::Refused { .. } | CallError::Invalid { .. } | CallError::NotFound => Place::Refused,
+        // Nothing was said about the place: a transport failure, a missing permission, a busy server.
+        _ => Place::Kept,
+    }
+}
+
+fn failure<W: Watched>(verb: &str, error: &CallError, place: Place, stood: bool) -> Failure {
+    let name = resource_name::<W>();
+    let error = match error {
+        CallError::NotFound => format!("{verb} {name}: the API server does not serve it; is the CRD installed?"),
+        other => other.user_message_for(&format!("{verb} {name}")),
+    };
+    Failure { error, place, stood }
+}
+
+fn broken<W: Watched>(what: &str) -> Ended {
+    let error = format!("watch {}: {what}", resource_name::<W>());
+    Ended::Failed(Failure { error, place: Place::Kept, stood: true })
+}
+
+/// `plural.group`, as people type it behind `kubectl get`.
+fn resource_name<W: Watched>() -> String {
+    let (plural, group) = (W::plural(&()), W::group(&()));
+    if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") }
+}
+
+#[cfg(test)]
+mod tests;
