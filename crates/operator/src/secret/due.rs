@@ -118,6 +118,11 @@ impl Memories {
         self.lock().remove(key);
     }
 
+    /// Forgets everything: another replica led in between.
+    pub fn forget_all(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ObjectKey, Memory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
