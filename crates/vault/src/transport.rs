@@ -89,18 +89,23 @@ impl Call<'_> {
             let _ = leftover(&mut response, deadline).await;
             return Ok(Zeroizing::default());
         }
-        check_is_json(response.headers()).map_err(Failure::sent)?;
+        check_is_json(response.headers(), &self.secrets()).map_err(Failure::sent)?;
         body::read(&mut response, MAX_ANSWER_BYTES).await.map_err(|unread| Failure::sent(unread_body(&unread)))
+    }
+
+    /// What no text may repeat.
+    fn secrets(&self) -> [&[u8]; 2] {
+        [self.secret, self.bearer.map_or(&[], Bearer::expose)]
     }
 
     /// The error a status stands for.
     async fn refusal(&self, response: &mut Response, deadline: Instant) -> VaultError {
         let status = response.status().as_u16();
         if (300..400).contains(&status) {
-            return VaultError::RedirectRefused { status, to: redirect_origin(response) };
+            return VaultError::RedirectRefused { status, to: redirect_origin(response, self.secrets()) };
         }
         let upstream = match leftover(response, deadline).await {
-            Some(body) => UpstreamText::from_body(&body, &[self.secret, self.bearer.map_or(&[], Bearer::expose)]),
+            Some(body) => UpstreamText::from_body(&body, &self.secrets()),
             None => UpstreamText::default(),
         };
         match status {
@@ -123,27 +128,33 @@ async fn leftover(response: &mut Response, deadline: Instant) -> Option<Zeroizin
 
 /// Refuses what names another type than JSON, or an encoding that was not asked for. An answer that names no type is
 /// left to the JSON decoder.
-fn check_is_json(headers: &HeaderMap) -> Result<(), VaultError> {
+fn check_is_json(headers: &HeaderMap, secrets: &[&[u8]]) -> Result<(), VaultError> {
     // The transport removes this header from what it decompressed.
     if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(VaultError::broken("it is compressed in a way that was not asked for"));
     }
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let essence = essence.to_ascii_lowercase();
-    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+    let lower = essence.to_ascii_lowercase();
+    if lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json")) {
         Ok(())
     } else {
-        let shown = UpstreamText::new(&essence, &[]);
+        let shown = UpstreamText::new(essence, secrets);
         Err(VaultError::broken(format!("it is of type \"{}\" instead of JSON", shown.as_str())))
     }
 }
 
 /// Scheme, host and port of a redirect: what helps to correct a URL, and nothing that could hold a secret.
-fn redirect_origin(response: &Response) -> Option<String> {
+fn redirect_origin(response: &Response, secrets: [&[u8]; 2]) -> Option<String> {
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     let origin = response.url().join(location).ok()?.origin();
-    origin.is_tuple().then(|| UpstreamText::new(&origin.ascii_serialization(), &[]).as_str().to_owned())
+    if !origin.is_tuple() {
+        return None;
+    }
+    // A host name is written in lower case, so that is how a secret would show in it.
+    let [first, second] = secrets.map(|secret| Zeroizing::new(secret.to_ascii_lowercase()));
+    let shown = UpstreamText::new(&origin.ascii_serialization(), &[&first, &second]);
+    Some(shown.as_str().to_owned())
 }
 
 /// How long `Retry-After` asks to wait: seconds, or a date, which is compared with the server's own clock where it
@@ -278,9 +289,9 @@ mod tests {
         ] {
             let headers: HeaderMap =
                 content_type.map(|text| (CONTENT_TYPE, HeaderValue::from_static(text))).into_iter().collect();
-            assert_eq!(check_is_json(&headers).is_ok(), accepted, "{content_type:?}");
+            assert_eq!(check_is_json(&headers, &[]).is_ok(), accepted, "{content_type:?}");
         }
         let encoded = headers(&[(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "br")]);
-        assert!(check_is_json(&encoded).is_err());
+        assert!(check_is_json(&encoded, &[]).is_err());
     }
 }

@@ -133,6 +133,14 @@ async fn silence_is_a_timeout_wherever_it_begins() {
 }
 
 #[tokio::test]
+async fn an_answer_that_trickles_without_end_is_a_timeout() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n".to_vec();
+    let (error, count) = failed([Reply::Trickle(head)], impatient()).await;
+    assert_eq!(error, VaultError::TimedOut { limit: Duration::from_millis(100) });
+    assert_eq!(count, 3);
+}
+
+#[tokio::test]
 async fn the_status_counts_even_if_its_text_never_ends() {
     // The attempt's time is over before a second of patience is, so that the text cannot eat up the status.
     let retry = RetryPolicy { attempt_timeout: Duration::from_millis(500), ..quick() };

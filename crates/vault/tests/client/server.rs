@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,6 +16,8 @@ pub(crate) enum Reply {
     Bytes(Vec<u8>),
     /// These bytes, then nothing, with the connection open.
     Stall(Vec<u8>),
+    /// These bytes, then one more space every few milliseconds without end.
+    Trickle(Vec<u8>),
     /// These bytes, then the connection is reset.
     Reset(Vec<u8>),
 }
@@ -78,6 +81,12 @@ async fn serve(mut stream: TcpStream, reply: Reply, kept: Arc<Mutex<Vec<Vec<u8>>
         Reply::Stall(bytes) => {
             let _ = stream.write_all(&bytes).await;
             std::future::pending::<()>().await;
+        }
+        Reply::Trickle(bytes) => {
+            let _ = stream.write_all(&bytes).await;
+            while stream.write_all(b" ").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
         }
         Reply::Reset(bytes) => {
             let _ = stream.write_all(&bytes).await;
