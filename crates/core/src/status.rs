@@ -176,9 +176,18 @@ impl<'r> Draft<'r> {
         }
     }
 
+    /// True as it was, for this generation. Its first time is no news: nothing was restarted.
     fn nothing_owed(&mut self) {
-        if !self.is_true(condition::ROLLOUT_RESTARTED) {
-            self.set(condition::ROLLOUT_RESTARTED, true, Reason::Restarted, "no restart is owed".to_owned());
+        let before = self.status.conditions.iter().position(|c| c.type_ == condition::ROLLOUT_RESTARTED);
+        match before.and_then(|index| self.status.conditions.get_mut(index)) {
+            Some(condition) if condition.status == "True" => condition.observed_generation = Some(self.generation),
+            found => {
+                let is_new = found.is_none();
+                self.set(condition::ROLLOUT_RESTARTED, true, Reason::Restarted, "no restart is owed".to_owned());
+                if is_new {
+                    self.transitions.pop();
+                }
+            }
         }
     }
 

@@ -53,8 +53,10 @@ fn wake(memory: &Memory) -> Next<Due> {
 
 /// The next pass after one that panicked: as after one that was cut.
 pub fn after_panic(ctx: &Context, key: &ObjectKey) -> Next<Due> {
-    let Some(resource) = ctx.resources.get(key) else { return Next::Done };
-    let memory = report::panicked(ctx, &resource, ctx.memories.of(key));
+    if ctx.resources.get(key).is_none() {
+        return Next::Done;
+    }
+    let memory = report::panicked(ctx, ctx.memories.of(key));
     let next = wake(&memory);
     ctx.memories.keep(key, memory);
     next

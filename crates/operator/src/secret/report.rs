@@ -6,7 +6,7 @@ use std::time::Duration;
 use ferrvault_api::secret::RolloutState;
 use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason, marks};
 use ferrvault_core::duration::GoDuration;
-use ferrvault_core::refusal::Refusal;
+use ferrvault_core::refusal::{Refusal, Retry};
 use ferrvault_core::schedule::{self, StillOwed};
 use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render, render_timeout};
 use ferrvault_core::sync::Change;
@@ -54,6 +54,10 @@ pub(super) async fn report(
     }
     plan_sync(ctx, &resource, &sync, &mut memory);
     plan_restart(ctx, &resource, &restart_report, unsettled.as_deref(), &mut memory);
+    if matches!(&sync, SyncReport::Refused(refusal) if refusal.reason == Reason::SecretWriteFailed) {
+        // A write without an answer may have been carried out, and then a restart is owed that no status tells of.
+        memory.restart_at = memory.restart_at.or(memory.sync_at);
+    }
     memory.known = true;
 
     progress.at("writing the status");
@@ -64,9 +68,13 @@ pub(super) async fn report(
         Err(CallError::NotFound | CallError::NotLeading) => {}
         Err(error) => {
             // What this pass did is on the target and the workloads; only its record is missing. Look again soon.
-            memory.conflicts += 1;
-            let delay = schedule::backoff(memory.conflicts, schedule::BACKOFF_CAP, ctx.entropy.jitter());
-            memory.sync_at = Some(Instant::now() + delay);
+            let asked_to_wait =
+                matches!(&sync, SyncReport::Refused(refusal) if matches!(refusal.retry, Retry::After(_)));
+            let sync_at = memory.sync_at;
+            decide_again(ctx, &mut memory);
+            if asked_to_wait {
+                memory.sync_at = sync_at;
+            }
             if !error.is_conflict() {
                 tracing::warn!(%key, error = error.user_message_for("writing the status"), "status not written");
             }
@@ -77,8 +85,7 @@ pub(super) async fn report(
 
 /// A pass that could not even read its resource, or whose objects keep changing.
 pub(super) fn unsettled(ctx: &Context, key: &ObjectKey, mut memory: Memory, why: &str) -> Memory {
-    memory.conflicts += 1;
-    memory.sync_at = Some(Instant::now() + again(ctx, memory.conflicts));
+    decide_again(ctx, &mut memory);
     tracing::warn!(%key, why, "pass ended early");
     memory
 }
@@ -92,8 +99,7 @@ pub(super) async fn overtaken(
     mut memory: Memory,
     tried: &str,
 ) -> Memory {
-    memory.conflicts += 1;
-    memory.sync_at = Some(Instant::now() + again(ctx, memory.conflicts));
+    decide_again(ctx, &mut memory);
     tracing::debug!(%key, tried, "overtaken, deciding again from fresh reads");
     if memory.conflicts >= FIGHT {
         let message = format!("{tried}: changed by somebody else on each of {} tries", memory.conflicts);
@@ -113,14 +119,10 @@ pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step
     ctx.metrics.error(Reason::ReconcileTimeout);
     ctx.metrics.pass_finished(PassResult::Timeout, ctx.deadline, ctx.clock.now());
     tracing::warn!(%key, step, deadline = ?ctx.deadline, "pass cut at its deadline");
-    memory.sync_attempts += 1;
     memory.known = true;
     // What the cut pass wrote last is unknown, so the next one trusts nothing it kept.
-    memory.conflicts += 1;
+    decide_again(ctx, &mut memory);
     let Some(resource) = ctx.resources.get(key) else { return memory };
-    let refusal = Refusal::new(Reason::ReconcileTimeout, String::new());
-    let delay = schedule::retry(&refusal, memory.sync_attempts, ctx.cadence(&resource), ctx.entropy.jitter());
-    memory.sync_at = Some(Instant::now() + delay);
     let deadline = GoDuration::from_nanos(i64::try_from(ctx.deadline.as_nanos()).unwrap_or(i64::MAX)).to_string();
     let rendered = render_timeout(&resource, step, &deadline, ctx.clock.now());
     publish(ctx, &resource, &rendered);
@@ -131,13 +133,9 @@ pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step
 }
 
 /// A pass panicked: counted, logged by the queue, tried again with backoff.
-pub(super) fn panicked(ctx: &Context, resource: &FerrVaultSecret, mut memory: Memory) -> Memory {
+pub(super) fn panicked(ctx: &Context, mut memory: Memory) -> Memory {
     ctx.metrics.pass_finished(PassResult::Error, Duration::ZERO, ctx.clock.now());
-    memory.sync_attempts += 1;
-    memory.conflicts += 1;
-    let refusal = Refusal::new(Reason::ReconcileTimeout, String::new());
-    let delay = schedule::retry(&refusal, memory.sync_attempts, ctx.cadence(resource), ctx.entropy.jitter());
-    memory.sync_at = Some(Instant::now() + delay);
+    decide_again(ctx, &mut memory);
     memory
 }
 
@@ -159,8 +157,13 @@ pub(super) async fn release_legacy_finalizer(
     }
 }
 
-fn again(ctx: &Context, conflicts: u32) -> Duration {
-    schedule::backoff(conflicts, schedule::BACKOFF_CAP, ctx.entropy.jitter())
+/// The pass did not come to a record of what it did. Both stages are due soon, from fresh reads: a restart may be owed
+/// that no status tells of, and FerrVault may be away just then.
+fn decide_again(ctx: &Context, memory: &mut Memory) {
+    memory.conflicts = memory.conflicts.saturating_add(1);
+    let delay = schedule::backoff(memory.conflicts, schedule::BACKOFF_CAP, ctx.entropy.jitter());
+    let at = Some(Instant::now() + delay);
+    (memory.sync_at, memory.restart_at) = (at, at);
 }
 
 fn plan_sync(ctx: &Context, resource: &FerrVaultSecret, sync: &SyncReport, memory: &mut Memory) {
