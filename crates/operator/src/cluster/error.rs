@@ -22,7 +22,7 @@ pub const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// What became of a call that did not give what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// There is no such object, or no such kind of object.
+    /// There is no such object, and the API server itself says so.
     #[error("not found")]
     NotFound,
     /// The object is not the one that was read: read again and decide again.
@@ -135,8 +135,8 @@ impl CallError {
             | Self::TimedOut
             | Self::Unreachable { .. }
             | Self::NotLeading
-            // 401: the account's token was rotated, or the server's key was; the client reads it anew within a minute.
-            | Self::Refused { code: 401 | 408 | 500.., .. } => Class::Transient,
+            // 401: the account's token was rotated; the client reads it anew within a minute. 404: not about an object.
+            | Self::Refused { code: 401 | 404 | 408 | 500.., .. } => Class::Transient,
             Self::Refused { .. } | Self::Undecodable { .. } => Class::Bug,
         }
     }
@@ -198,38 +198,37 @@ fn classify(error: kube::Error, quote: Quote) -> CallError {
 
 fn refused(status: &Status, quote: Quote) -> CallError {
     let message = shown(status, quote);
-    if status.is_not_found() {
-        CallError::NotFound
-    } else if status.is_already_exists() {
-        CallError::AlreadyExists
-    } else if status.is_conflict() {
-        CallError::Conflict
-    } else if status.is_forbidden() {
-        CallError::Forbidden { message }
-    } else if status.is_invalid() {
-        CallError::Invalid { message }
-    } else if status.code == 410 {
-        CallError::Gone
-    } else if status.code == 429 {
-        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-        CallError::Throttled { after: (seconds > 0).then(|| Duration::from_secs(u64::from(seconds))) }
-    } else {
+    match (status.reason.as_str(), status.code) {
+        // By the reason alone: the 404 of some proxy on the way does not say that an object is gone.
+        ("NotFound", _) => CallError::NotFound,
+        ("AlreadyExists", _) => CallError::AlreadyExists,
+        (_, 409) => CallError::Conflict,
+        (_, 403) => CallError::Forbidden { message },
+        (_, 422) => CallError::Invalid { message },
+        (_, 410) => CallError::Gone,
+        (_, 429) => {
+            let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+            CallError::Throttled { after: (seconds > 0).then(|| Duration::from_secs(u64::from(seconds))) }
+        }
         // A body of `{}` parses as a status without a code; the answer was an error all the same.
-        CallError::Refused { code: if status.code == 0 { 500 } else { status.code }, message }
+        (_, 0) => CallError::Refused { code: 500, message },
+        (_, code) => CallError::Refused { code, message },
     }
 }
 
 fn transport(error: &kube::Error) -> CallError {
     let mut innermost: &(dyn std::error::Error + 'static) = error;
     loop {
-        let io_timeout = innermost
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut);
-        if io_timeout || innermost.is::<tower::timeout::error::Elapsed>() {
+        let io = innermost.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+            || innermost.is::<tower::timeout::error::Elapsed>()
+        {
             return CallError::TimedOut;
         }
-        match innermost.source() {
-            Some(source) => innermost = source,
+        // An I/O error hands out the source of what it wraps, and would leave out the wrapped error itself.
+        let wrapped = io.and_then(std::io::Error::get_ref).map(|error| error as &(dyn std::error::Error + 'static));
+        match wrapped.or_else(|| innermost.source()) {
+            Some(inner) => innermost = inner,
             None => return CallError::Unreachable { message: printable(&innermost.to_string(), SHOWN / 2) },
         }
     }
@@ -252,7 +251,9 @@ mod tests {
         let message = || "a sentence".to_owned();
         let cases = [
             (404, "NotFound", CallError::NotFound, Class::Waiting),
-            (404, "Failed to parse error data", CallError::NotFound, Class::Waiting),
+            // What a proxy answers, or the API server for a kind that it does not serve.
+            (404, "Failed to parse error data", CallError::Refused { code: 404, message: message() }, Class::Transient),
+            (409, "", CallError::Conflict, Class::Transient),
             (409, "Conflict", CallError::Conflict, Class::Transient),
             (409, "AlreadyExists", CallError::AlreadyExists, Class::Transient),
             (403, "Forbidden", CallError::Forbidden { message: message() }, Class::User),
@@ -338,7 +339,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_in_time_is_handed_on() {
         let call = async {
-            tokio::time::sleep(CALL_DEADLINE - Duration::from_millis(1)).await;
+            tokio::time::sleep(CALL_DEADLINE.mul_f64(0.99)).await;
             Ok::<_, CallError>(7)
         };
         assert_eq!(deadline(CALL_DEADLINE, call).await, Ok(7));

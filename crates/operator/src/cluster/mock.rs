@@ -1,7 +1,6 @@
 //! A scripted API server for this crate's unit tests: a closure answers, every request is recorded, nothing is listened on.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::channel::mpsc;
@@ -47,8 +46,6 @@ pub(crate) enum Reply {
     Never,
     /// With a broken connection.
     Broken,
-    /// Like this, but later.
-    After(Duration, Box<Self>),
 }
 
 /// A piece of a body.
@@ -111,11 +108,7 @@ pub(crate) fn api(answer: impl FnMut(&Seen) -> Reply + Send + 'static) -> (Clien
                 body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
             };
             recorded.0.lock().unwrap().push(seen.clone());
-            let mut reply = (*answer.lock().unwrap())(&seen);
-            while let Reply::After(wait, later) = reply {
-                tokio::time::sleep(wait).await;
-                reply = *later;
-            }
+            let reply = (*answer.lock().unwrap())(&seen);
             respond(reply).await
         }
     });
@@ -136,7 +129,7 @@ async fn respond(reply: Reply) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>
             (200, StreamBody::new(frames).boxed_unsync())
         }
         Reply::Broken => return Err(broken().into()),
-        Reply::Never | Reply::After(..) => std::future::pending().await,
+        Reply::Never => std::future::pending().await,
     };
     Ok(Response::builder().status(code).body(body)?)
 }

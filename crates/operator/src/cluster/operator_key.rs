@@ -135,8 +135,11 @@ async fn load(client: &Client, secret: &ObjectKey) -> Result<Option<OperatorKey>
     // Guarded: the client library logs the whole body of an answer that does not fit its type.
     let secrets: Api<DeserializeGuard<KeySecret>> = Api::namespaced(client.clone(), &secret.namespace);
     let failed = |error| NoOperatorKey::Read { secret: secret.clone(), error };
-    let found = deadline(CALL_DEADLINE, secrets.get_opt(&secret.name)).await.map_err(failed)?;
-    let Some(DeserializeGuard(read)) = found else { return Ok(None) };
+    let DeserializeGuard(read) = match deadline(CALL_DEADLINE, secrets.get(&secret.name)).await {
+        Ok(found) => found,
+        Err(CallError::NotFound) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
     // What did not fit may stand in the error's words.
     let read = read.map_err(|_| failed(CallError::Undecodable { what: "not a Secret".to_owned() }))?;
     let data = read.data.unwrap_or_default();

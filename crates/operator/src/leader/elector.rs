@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
@@ -147,8 +147,11 @@ impl Elector {
     }
 
     async fn look(&mut self) -> Result<(), CallError> {
-        let found = deadline(self.patience(), self.leases.get_opt(&self.name)).await?;
-        self.keep(found);
+        match deadline(self.patience(), self.leases.get(&self.name)).await {
+            Ok(lease) => self.keep(Some(lease)),
+            Err(CallError::NotFound) => self.keep(None),
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
@@ -205,18 +208,19 @@ impl Elector {
     /// The Lease as it has to be for us to hold it, under the resource version that was read.
     fn claim(&self) -> Lease {
         let now = MicroTime(self.clock.now());
-        let (mut lease, ours) = match &self.known {
-            Known::Present(lease) => (Lease::clone(lease), self.holder() == Some(&self.identity)),
-            Known::Nothing | Known::Absent => (
-                Lease { metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() }, spec: None },
-                false,
-            ),
+        let ours = self.holder() == Some(&self.identity);
+        let mut lease = match &self.known {
+            Known::Present(lease) => Lease::clone(lease),
+            Known::Nothing | Known::Absent => Lease::default(),
         };
+        let is_new = lease.metadata.resource_version.is_none();
+        lease.metadata.name = Some(self.name.clone());
         lease.metadata.managed_fields = None;
         let spec = lease.spec.get_or_insert_default();
         if !ours {
             spec.acquire_time = Some(now.clone());
-            spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |count| count.saturating_add(1)));
+            let transitions = spec.lease_transitions.unwrap_or(0);
+            spec.lease_transitions = Some(if is_new { 0 } else { transitions.saturating_add(1) });
         }
         spec.holder_identity = Some(self.identity.clone());
         spec.lease_duration_seconds = i32::try_from(self.times.duration.as_secs()).ok();

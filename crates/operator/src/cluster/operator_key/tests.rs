@@ -125,7 +125,9 @@ async fn it_is_tried_for_until_it_is_there_and_each_failure_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forbidden_create_is_told_with_where_it_was_meant_to_be() {
-    let (client, _) = api(|seen| Reply::refusal(if seen.method == Method::GET { 404 } else { 403 }, ""));
+    let (client, _) = api(|seen| {
+        if seen.method == Method::GET { Reply::refusal(404, "NotFound") } else { Reply::refusal(403, "Forbidden") }
+    });
     let started = tokio::time::Instant::now();
     let problem = load_or_create(&client, &place(), &Entropy::seeded(1)).await.unwrap_err();
     assert!(problem.to_string().starts_with("the operator key cannot be made: create Secret ops/"), "{problem}");

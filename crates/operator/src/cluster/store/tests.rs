@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use ferrvault_api::secret::{ConnectionRef, FerrVaultSecret, FerrVaultSecretSpec, FerrVaultSecretStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use proptest::prelude::*;
 
 use super::*;
@@ -223,7 +224,7 @@ fn a_namespace_is_listed_without_its_neighbours() {
 fn what_no_pass_reads_is_not_kept() {
     let (kept, _) = store();
     let mut resource = resource("a", "u1", 1);
-    resource.metadata.managed_fields = Some(vec![Default::default()]);
+    resource.metadata.managed_fields = Some(vec![ManagedFieldsEntry::default()]);
     resource.metadata.labels = Some([("team".to_owned(), "shop".to_owned())].into());
     let last_applied = "kubectl.kubernetes.io/last-applied-configuration".to_owned();
     let refresh = "ferrvault.com/refresh".to_owned();

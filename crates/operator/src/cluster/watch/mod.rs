@@ -256,7 +256,9 @@ fn place_after(error: &CallError) -> Place {
 fn failure<W: Watched>(verb: &str, error: &CallError, place: Place, stood: bool) -> Failure {
     let name = resource_name::<W>();
     let error = match error {
-        CallError::NotFound => format!("{verb} {name}: the API server does not serve it; is the CRD installed?"),
+        CallError::NotFound | CallError::Refused { code: 404, .. } => {
+            format!("{verb} {name}: the API server does not serve it; is the CRD installed?")
+        }
         other => other.user_message_for(&format!("{verb} {name}")),
     };
     Failure { error, place, stood }

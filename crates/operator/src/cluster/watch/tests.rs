@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::cluster::mock::{Line, Lines, Reply, Requests, Seen, api};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Writes down what a watch hands on.
 #[derive(Clone, Default)]
@@ -179,10 +179,11 @@ async fn an_object_that_cannot_be_read_stops_no_other() {
     let mut broken = resource("broken", 8);
     broken["spec"]["vault"] = json!(7);
     let listed = broken.clone();
-    let running = watching(move |seen| match seen.is_watch() {
-        true => answer(seen),
-        false => list(10, &[listed.clone(), resource("a", 9)]),
-    });
+    let running = watching(
+        move |seen| {
+            if seen.is_watch() { answer(seen) } else { list(10, &[listed.clone(), resource("a", 9)]) }
+        },
+    );
     sleep(Duration::from_millis(10)).await;
     broken["metadata"]["resourceVersion"] = json!("11");
     send(&open, event("MODIFIED", &broken));
@@ -194,6 +195,18 @@ async fn an_object_that_cannot_be_read_stops_no_other() {
     assert!(notes[4].starts_with("?shop/broken: "), "{notes:?}");
     assert_eq!([&notes[2], &notes[3], &notes[5]], ["+a", "]", "-broken"]);
     assert_eq!(running.lists(), 1);
+}
+
+/// Keeps the metadata that a watch of Secrets hands on.
+struct Keep(Arc<Mutex<Vec<ObjectMeta>>>);
+impl Sink<PartialObjectMeta<Secret>> for Keep {
+    fn relist_started(&mut self) {}
+    fn applied(&mut self, object: PartialObjectMeta<Secret>) {
+        self.0.lock().unwrap().push(object.metadata);
+    }
+    fn deleted(&mut self, _: &ObjectMeta) {}
+    fn relist_done(&mut self) {}
+    fn undecodable(&mut self, _: &str, _: &str, _: &str) {}
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,16 +229,6 @@ async fn of_secrets_metadata_alone_is_asked_for_and_kept() {
             }),
         )
     });
-    struct Keep(Arc<Mutex<Vec<ObjectMeta>>>);
-    impl Sink<PartialObjectMeta<Secret>> for Keep {
-        fn relist_started(&mut self) {}
-        fn applied(&mut self, object: PartialObjectMeta<Secret>) {
-            self.0.lock().unwrap().push(object.metadata);
-        }
-        fn deleted(&mut self, _: &ObjectMeta) {}
-        fn relist_done(&mut self) {}
-        fn undecodable(&mut self, _: &str, _: &str, _: &str) {}
-    }
     let kept = Arc::default();
     let scope = Scope::new("shop");
     let stop = CancellationToken::new();
@@ -335,10 +338,7 @@ async fn history_that_is_gone_means_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_place_that_is_refused_again_and_again_means_a_new_list() {
-    let running = watching(|seen| match seen.is_watch() {
-        true => Reply::refusal(504, "Timeout"),
-        false => list(10, &[]),
-    });
+    let running = watching(|seen| if seen.is_watch() { Reply::refusal(504, "Timeout") } else { list(10, &[]) });
     sleep(MINUTE).await;
     let seen: Vec<_> = running.requests.all().iter().map(Seen::is_watch).collect();
     assert_eq!(seen[..8], [false, true, true, true, false, true, true, true]);
