@@ -4,9 +4,9 @@
 //! goes (no redirect, no proxy); it ends in an answer or in a [`VaultError`]. Values and tokens live in types that
 //! cannot be printed and are wiped on drop, and no error, log or `Debug` of this crate holds a byte of them.
 //!
-//! `endpoint` checks addresses, `bearer` tokens, `encode` names; `client` has the calls, `transport` one attempt,
-//! `retry` the policy, `body` the limits, `wire`, `json_string`, `reveal` and `identity` the answers, `tls` and `pin`
-//! whom to trust, `upstream` and `error` what a failure may say.
+//! `endpoint` checks addresses, `bearer` tokens, `encode` names; `client` has the calls, `transport` and `network`
+//! one attempt, `retry` the policy, `body` the limits, `wire`, `json_string`, `reveal` and `identity` the answers, `tls`
+//! and `pin` whom to trust, `upstream` and `error` what a failure may say.
 
 mod bearer;
 mod body;
@@ -16,6 +16,7 @@ mod endpoint;
 mod error;
 mod identity;
 mod json_string;
+mod network;
 mod pin;
 mod retry;
 mod reveal;

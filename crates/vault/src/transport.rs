@@ -1,10 +1,8 @@
 //! One attempt: a request, its answer, and what became of it.
 //!
-//! Everything from the other side passes here: status, headers, body and the errors of the network, and leaves as an
-//! answer within limits or as a [`VaultError`]. This is the only module that awaits the network.
+//! Everything from the other side passes here, status, headers and body, and leaves as an answer within limits or as a
+//! [`VaultError`]. This is the only module that awaits the network.
 
-use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,10 +16,10 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use crate::bearer::Bearer;
-use crate::body::{self, MAX_ANSWER_BYTES, MAX_ERROR_BYTES, Unread};
+use crate::body::{self, MAX_ANSWER_BYTES, MAX_ERROR_BYTES};
 use crate::error::VaultError;
+use crate::network::{request_failure, unread_body};
 use crate::retry::{Failure, Repeat};
-use crate::tls;
 use crate::upstream::UpstreamText;
 
 /// Name of the header that tells FerrVault who asks, in mode `cloud`.
@@ -170,67 +168,6 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let now = headers.get(DATE).and_then(|date| date.to_str().ok()).and_then(parse).unwrap_or(now);
     let wait = until.duration_since(now);
     Some(wait.max(jiff::SignedDuration::ZERO).unsigned_abs().min(LONGEST_WAIT))
-}
-
-/// The request was not answered.
-fn request_failure(error: &reqwest::Error) -> Failure {
-    let unsent = error.is_connect();
-    let error = match causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(refused) => VaultError::RefusedByTls { why: tls::explain(refused) },
-        None if error.is_dns() => unreachable("the host name cannot be resolved"),
-        None => unreachable(&network_reason(error)),
-    };
-    Failure { error, unsent }
-}
-
-/// The answer broke off.
-fn unread_body(unread: &Unread) -> VaultError {
-    let error = match unread {
-        Unread::TooLarge { limit } => return VaultError::TooLarge { limit: *limit },
-        Unread::Broken(error) => error,
-    };
-    // Whatever the connection does to a body arrives as an error of hyper's; all else is the decompressor's.
-    if causes(error).any(<dyn Error>::is::<hyper::Error>) {
-        unreachable(&network_reason(error))
-    } else {
-        VaultError::broken("its compression is damaged")
-    }
-}
-
-fn unreachable(why: &str) -> VaultError {
-    VaultError::Unreachable { why: why.to_owned() }
-}
-
-/// The kind of the system's error, in words of the standard library. The texts of the errors themselves hold addresses.
-fn network_reason(error: &reqwest::Error) -> String {
-    match io_kind(error) {
-        // The first two say nothing, the others are what TLS and HTTP make of an end that comes too early.
-        None
-        | Some(
-            io::ErrorKind::Other
-            | io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::InvalidData
-            | io::ErrorKind::InvalidInput,
-        ) => "the connection was closed before the answer was complete".to_owned(),
-        Some(kind) => kind.to_string(),
-    }
-}
-
-/// The kind of the innermost error of the system.
-fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last().map(io::Error::kind)
-}
-
-/// `error` and everything below it. [`Error::source`] of an I/O error leaves out the error it wraps, which is exactly
-/// the one wanted here.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&cause| {
-        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        match wrapped {
-            Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
-            None => cause.source(),
-        }
-    })
 }
 
 #[cfg(test)]
