@@ -84,7 +84,7 @@ async fn a_service_account_may_do_what_it_may_and_no_more() {
     plane.tools().kubectl_with(["apply", "-f", "-"], &list).await.unwrap();
 
     let kubeconfig = plane.kubeconfig_for_service_account("default", "reader").await.unwrap();
-    let reader = client(&kubeconfig, None).await.unwrap();
+    let reader = client(&kubeconfig).await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(reader.clone(), "default");
     maps.list(&ListParams::default()).await.unwrap();
     let secrets: Api<Secret> = Api::namespaced(reader, "default");

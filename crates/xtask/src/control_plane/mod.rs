@@ -12,7 +12,7 @@ mod credentials;
 mod error;
 pub mod foreground;
 mod kubeconfig;
-mod ports;
+pub(crate) mod ports;
 mod ready;
 mod recipe;
 mod running;
@@ -30,9 +30,9 @@ pub use binaries::{Binaries, KUBEBUILDER_ASSETS, Origin};
 pub use component::Component;
 pub use credentials::Token;
 pub use error::Error;
-pub use kubeconfig::client;
+pub use kubeconfig::{client, users_own};
 pub use running::{Running, list, stop};
-pub use tokens::service_account_token;
+pub use tokens::{kubeconfig_for_service_account, service_account_token};
 pub use tools::Tools;
 
 use crate::process::{Launch, Process, ProcessError};
@@ -128,7 +128,13 @@ impl ControlPlane {
         let ports = Ports { etcd, etcd_peer, apiserver, kwok };
         let credentials = Credentials::write(path)?;
         let ca_pem = credentials.ca_pem.clone();
-        let kubeconfig = kubeconfig::write(path, "kubeconfig", &ports.server(), &ca_pem, "admin", &credentials.admin)?;
+        let kubeconfig = kubeconfig::write(
+            path,
+            "kubeconfig",
+            &kubeconfig::cluster_entry(&ports.server(), &ca_pem),
+            "admin",
+            &credentials.admin,
+        )?;
         credentials::write_private(path, "audit-policy.yaml", commands::AUDIT_POLICY)?;
         let audit_log = options.audit_log.as_deref();
         // All command lines first: what is missing shows before anything runs.
@@ -151,7 +157,7 @@ impl ControlPlane {
             ready::port_open(etcd, ports.etcd).await?;
         }
         let apiserver = apiserver_launch.start()?;
-        let client = client(&kubeconfig, None).await?;
+        let client = client(&kubeconfig).await?;
         ready::apiserver(&apiserver, &client).await?;
         for launch in later {
             others.push(launch.start()?);
@@ -223,7 +229,7 @@ impl ControlPlane {
 
     /// kubectl and helm, as its administrator.
     pub fn tools(&self) -> Tools {
-        Tools::new(self.binaries.clone(), self.kubeconfig.clone(), None, self.folder.path().join("tools"))
+        Tools::new(self.binaries.clone(), Some(self.kubeconfig.clone()), None, self.folder.path().join("tools"))
     }
 
     /// Its temporary folder, which goes with it: data, logs, kubeconfigs. Others may put files there too.

@@ -18,7 +18,7 @@ const USUAL_EPHEMERAL_START: u16 = 32_768;
 const TRIES_PER_PORT: usize = 100;
 
 /// `N` different ports that nobody listens on. They are all held until the last one is found, then let go.
-pub(super) fn free<const N: usize>() -> Result<[u16; N], Error> {
+pub(crate) fn free<const N: usize>() -> Result<[u16; N], Error> {
     let end = ephemeral_start();
     let range = if end > LOWEST + 1_000 { LOWEST..end } else { LOWEST..USUAL_EPHEMERAL_START };
     let mut held = Vec::with_capacity(N);

@@ -1,6 +1,6 @@
 //! Identities other than the administrator's: tokens of service accounts, and kubeconfigs that hold them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -38,6 +38,21 @@ pub async fn service_account_token(
     Ok(Token::new(token))
 }
 
+/// Writes a kubeconfig into `folder` that holds a new token of a service account, for the cluster that `cluster` is the
+/// entry of.
+pub async fn kubeconfig_for_service_account(
+    client: &kube::Client,
+    cluster: &serde_json::Value,
+    folder: &Path,
+    namespace: &str,
+    name: &str,
+) -> Result<PathBuf, Error> {
+    let token = service_account_token(client, namespace, name, &[]).await?;
+    let user = format!("system:serviceaccount:{namespace}:{name}");
+    let file = format!("{namespace}-{name}-{:08x}.kubeconfig", fastrand::u32(..));
+    kubeconfig::write(folder, &file, cluster, &user, &token)
+}
+
 impl ControlPlane {
     /// A token of a service account, for the API server (no audiences) or for somebody else.
     pub async fn service_account_token(&self, namespace: &str, name: &str, audiences: &[&str]) -> Result<Token, Error> {
@@ -56,19 +71,15 @@ impl ControlPlane {
         name: &str,
         server: &str,
     ) -> Result<PathBuf, Error> {
-        let token = self.service_account_token(namespace, name, &[]).await?;
-        let user = format!("system:serviceaccount:{namespace}:{name}");
-        let unique: u32 = fastrand::u32(..);
-        let file = format!("{namespace}-{name}-{unique:08x}.kubeconfig");
-        kubeconfig::write(self.folder(), &file, server, self.ca_pem(), &user, &token)
+        let cluster = kubeconfig::cluster_entry(server, self.ca_pem());
+        kubeconfig_for_service_account(&self.client(), &cluster, self.folder(), namespace, name).await
     }
 
     /// The administrator's kubeconfig for a server at another URL, such as a proxy in front of the API server.
     pub fn admin_kubeconfig_at(&self, server: &str) -> Result<PathBuf, Error> {
         let text = std::fs::read_to_string(self.kubeconfig())
             .map_err(|source| Error::File { path: self.kubeconfig().to_owned(), source })?;
-        let unique: u32 = fastrand::u32(..);
-        let name = format!("admin-{unique:08x}.kubeconfig");
+        let name = format!("admin-{:08x}.kubeconfig", fastrand::u32(..));
         super::credentials::write_private(self.folder(), &name, &text.replace(&self.server(), server))
     }
 }

@@ -1,7 +1,7 @@
 //! kubectl and helm, pointed at one cluster and kept away from the user's own settings and caches.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -17,23 +17,19 @@ const LIMIT: Duration = Duration::from_mins(2);
 #[derive(Clone, Debug)]
 pub struct Tools {
     binaries: Binaries,
-    kubeconfig: PathBuf,
+    kubeconfig: Option<PathBuf>,
     context: Option<String>,
     home: PathBuf,
 }
 
 impl Tools {
-    /// Tools for the cluster of `kubeconfig`, in `context` or in its current one; caches go below `home`.
-    pub fn new(binaries: Binaries, kubeconfig: PathBuf, context: Option<String>, home: PathBuf) -> Self {
+    /// Tools for the cluster of `kubeconfig`, or of the user's own one, in `context` or in its current one; caches go
+    /// below `home`.
+    pub fn new(binaries: Binaries, kubeconfig: Option<PathBuf>, context: Option<String>, home: PathBuf) -> Self {
         Self { binaries, kubeconfig, context, home }
     }
 
-    /// The kubeconfig that they use.
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
-    }
-
-    /// Runs kubectl and returns what it wrote.
+    /// Runs kubectl and returns what it wrote. Values never go into arguments, which errors show: see `kubectl_with`.
     pub async fn kubectl<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<String, Error> {
         self.run(Component::Kubectl, "--context", args, None).await
     }
@@ -66,7 +62,6 @@ impl Tools {
         }
         command
             .args(args)
-            .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", self.home.join("kubectl"))
             .env("HELM_CACHE_HOME", self.home.join("helm/cache"))
             .env("HELM_CONFIG_HOME", self.home.join("helm/config"))
@@ -75,6 +70,9 @@ impl Tools {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        if let Some(kubeconfig) = &self.kubeconfig {
+            command.env("KUBECONFIG", kubeconfig);
+        }
         let shown = shown(component, &command);
         let output = match tokio::time::timeout(LIMIT, output(command, input)).await {
             Ok(result) => result.map_err(|source| Error::File { path: program, source })?,
