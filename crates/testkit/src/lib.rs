@@ -32,6 +32,7 @@ mod server;
 mod shape;
 mod state;
 mod store;
+mod vault;
 mod watch;
 mod write;
 
@@ -41,3 +42,4 @@ pub use clock::EPOCH_SECONDS;
 pub use fault::{Break, EventFault, Fault, Plan};
 pub use hooks::{EventNotice, WriteRecord};
 pub use patch::PatchKind;
+pub use vault::{Listening, ScriptedVault, VaultCall, VaultFailure, VaultFault};
