@@ -6,6 +6,7 @@
 pub mod checks;
 pub mod control_plane;
 pub mod crds;
+pub mod demo;
 pub mod process;
 pub mod repository;
 pub mod test_run;

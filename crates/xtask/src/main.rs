@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use xtask::control_plane::{self, StartOptions, build, foreground};
-use xtask::{checks, crds, process, repository, test_run};
+use xtask::{checks, crds, demo, process, repository, test_run};
 
 /// One door to everything that is done with this repository.
 ///
@@ -19,6 +19,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Commands {
+    /// Watch a value travel from FerrVault into a Secret, and pods restart once when it is rotated. Everything real.
+    Demo(Demo),
     /// A real Kubernetes control plane on this machine: built once from pinned sources, up in seconds.
     #[command(subcommand)]
     ControlPlane(ControlPlane),
@@ -57,6 +59,21 @@ enum ControlPlane {
         #[arg(long)]
         kubeconfig: bool,
     },
+}
+
+#[derive(Args)]
+struct Demo {
+    /// End after the story; the status is 0 only if each step of it was observed.
+    #[arg(long)]
+    once: bool,
+    /// Play on the cluster of this context of your kubeconfig, instead of on one made for it.
+    ///
+    /// The operator runs on this machine; you need the right to install the chart, and to create tokens for its service
+    /// account. What the demo makes goes again when it ends.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    #[command(flatten)]
+    assets: Assets,
 }
 
 #[derive(Args)]
@@ -156,6 +173,10 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
             println!("ended: process {} with {}", ended.pid, ended.server);
         }
         Commands::ControlPlane(ControlPlane::Status { kubeconfig }) => status(kubeconfig)?,
+        Commands::Demo(wanted) => {
+            let options = demo::Options { once: wanted.once, context: wanted.context, assets: wanted.assets.assets };
+            demo::run(&options).await?;
+        }
         Commands::Test(test) => {
             let options = test_run::Options { fast: test.fast, assets: test.assets.assets, args: test.args };
             test_run::run(&options).await?;

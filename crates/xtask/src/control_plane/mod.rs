@@ -207,6 +207,11 @@ impl ControlPlane {
         &self.ca_pem
     }
 
+    /// The cluster entry of a kubeconfig for it.
+    pub fn cluster_entry(&self) -> serde_json::Value {
+        kubeconfig::cluster_entry(&self.server(), &self.ca_pem)
+    }
+
     /// A client as its administrator.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
