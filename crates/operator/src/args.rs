@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::{Parser, ValueEnum};
 
 /// What `--help` ends with.
 const AFTER_HELP: &str = "\
@@ -87,6 +87,15 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value = "32", allow_hyphen_values = true)]
     pub concurrency: String,
 
+    /// Where the operator's own identity may be sent (spec.oidc): scheme and host of FerrVault. May be given several
+    /// times; without it, nowhere.
+    #[arg(long, value_name = "ORIGIN", allow_hyphen_values = true)]
+    pub allow_origin: Vec<String>,
+
+    /// The directory that spec.oidc.tokenPath has to be in.
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/run/secrets/ferrvault", allow_hyphen_values = true)]
+    pub oidc_token_dir: String,
+
     /// Name of the Secret with the operator's own key, in the operator's namespace. Made when it is not there.
     #[arg(long, value_name = "NAME", default_value = "ferrvault-operator-key", allow_hyphen_values = true)]
     pub key_secret: String,
@@ -104,29 +113,20 @@ pub enum LogFormat {
 impl Args {
     /// Reads `argv`, the name of the program first. An error is clap's, with its text and exit status.
     pub fn read(argv: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let known = long_flags();
         let mut literal = false;
         let argv = argv.into_iter().enumerate().map(|(position, arg)| {
             literal |= arg == "--";
-            if position == 0 || literal { arg } else { with_two_dashes(arg, &known) }
+            if position == 0 || literal { arg } else { with_two_dashes(arg) }
         });
         Self::try_parse_from(argv)
     }
 }
 
-/// The names of all flags, without dashes.
-fn long_flags() -> Vec<String> {
-    let command = Args::command();
-    let flags = command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases).flatten();
-    flags.map(str::to_owned).chain(["help", "version"].map(str::to_owned)).collect()
-}
-
-/// `-flag` as `--flag`, and only that: `-1s` is a value, `-h` a short flag, and an unknown name is clap's to refuse.
-fn with_two_dashes(arg: OsString, known: &[String]) -> OsString {
-    let Some(text) = arg.to_str() else { return arg };
-    let Some(flag) = text.strip_prefix('-') else { return arg };
-    let name = flag.split('=').next().unwrap_or(flag);
-    if known.iter().any(|long| long == name) { format!("--{flag}").into() } else { arg }
+/// `-flag` as `--flag`: a dash and a word. `-1s` is a value, and a single letter is a short flag.
+fn with_two_dashes(arg: OsString) -> OsString {
+    let Some(flag) = arg.to_str().and_then(|text| text.strip_prefix('-')) else { return arg };
+    let word = flag.len() > 1 && flag.starts_with(|first: char| first.is_ascii_alphabetic());
+    if word { format!("--{flag}").into() } else { arg }
 }
 
 /// The spellings of Go's `strconv.ParseBool`.
@@ -140,6 +140,8 @@ fn go_bool(text: &str) -> Result<bool, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn read(args: &[&str]) -> Result<Args, clap::Error> {
@@ -203,16 +205,24 @@ mod tests {
     }
 
     #[test]
+    fn origins_add_up() {
+        let args = read(&["--allow-origin=https://a", "-allow-origin", "https://b"]).unwrap();
+        assert_eq!(args.allow_origin, ["https://a", "https://b"]);
+    }
+
+    #[test]
     fn a_flag_that_the_chart_renders_empty_is_taken() {
         assert_eq!(read(&["--watch-namespace="]).unwrap().watch_namespace, "");
     }
 
     #[test]
     fn what_nobody_knows_is_refused_by_name_with_status_2() {
-        for unknown in ["--refresh", "-refresh", "shop", "-x"] {
+        for (unknown, named) in
+            [("--refresh", "'--refresh'"), ("-refresh=1", "'--refresh'"), ("shop", "'shop'"), ("-x", "'-x'")]
+        {
             let error = read(&[unknown]).unwrap_err();
             assert_eq!(error.exit_code(), 2);
-            assert!(error.to_string().contains(&format!("'{}", &unknown[..2])), "{error}");
+            assert!(error.to_string().contains(named), "{error}");
         }
     }
 
@@ -221,7 +231,8 @@ mod tests {
         let error = read(&["-help"]).unwrap_err();
         assert_eq!(error.exit_code(), 0);
         let help = error.to_string();
-        for flag in long_flags() {
+        let command = Args::command();
+        for flag in command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases).flatten() {
             assert!(help.contains(&format!("--{flag}")), "{flag}");
         }
         assert!(help.contains("1h30m"));

@@ -9,11 +9,14 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use ferrvault_core::duration::{DurationError, GoDuration};
-use ferrvault_vault::RetryPolicy;
+use ferrvault_vault::{Endpoint, RetryPolicy};
 
 pub use self::address::{BindAddress, CannotListen};
 use crate::args::{Args, LogFormat};
+use crate::cluster::watch::Scope;
+use crate::ferrvault::OidcLimits;
 use crate::logging::Level;
+use crate::queue::Limits;
 
 /// How often a connection is probed. Nothing may be called stalled that merely waits for its next probe.
 pub const PROBE_INTERVAL: Duration = Duration::from_mins(10);
@@ -31,10 +34,10 @@ pub struct Settings {
     pub probe_address: BindAddress,
     /// The name of the lease to hold while working; `None` without leader election.
     pub lease: Option<String>,
-    /// For resources without an interval of their own; `None` means that nothing is refreshed on a schedule.
-    pub default_refresh_interval: Option<Duration>,
-    /// The one namespace to work in; `None` for all.
-    pub watch_namespace: Option<String>,
+    /// For resources without an interval of their own; zero means that nothing is refreshed on a schedule.
+    pub default_refresh_interval: Duration,
+    /// Which namespaces to work in.
+    pub scope: Scope,
     /// How long something may stand still before the process is called stalled.
     pub stall_threshold: Duration,
     /// How long one pass may take.
@@ -43,8 +46,10 @@ pub struct Settings {
     pub log_level: Level,
     /// How log lines are written.
     pub log_format: LogFormat,
-    /// How many passes hold a permit at once.
-    pub concurrency: NonZeroUsize,
+    /// How many passes run side by side.
+    pub limits: Limits,
+    /// What the exchange of the operator's identity is held within.
+    pub oidc: OidcLimits,
     /// Name of the Secret with the operator's own key.
     pub key_secret: String,
 }
@@ -98,14 +103,13 @@ impl Settings {
         more_than(stall, PROBE_INTERVAL, "the interval at which connections are probed")?;
         let stall_threshold = more_than(stall, reconcile_timeout, "the value of --reconcile-timeout")?;
 
-        let interval = GoDuration::parse_non_negative(&args.default_refresh_interval)
-            .map_err(|error| BadSetting::Duration { flag: "--default-refresh-interval", error })?;
         Ok(Self {
             metrics_address: BindAddress::parse("--metrics-bind-address", &args.metrics_bind_address)?,
             probe_address: BindAddress::parse("--health-probe-bind-address", &args.health_probe_bind_address)?,
             lease: args.leader_elect.then(|| subdomain("--leader-elect-id", &args.leader_elect_id)).transpose()?,
-            default_refresh_interval: (!interval.is_zero()).then_some(interval),
-            watch_namespace: watch_namespace(&args.watch_namespace)?,
+            default_refresh_interval: GoDuration::parse_non_negative(&args.default_refresh_interval)
+                .map_err(|error| BadSetting::Duration { flag: "--default-refresh-interval", error })?,
+            scope: scope(&args.watch_namespace)?,
             stall_threshold,
             reconcile_timeout,
             log_level: Level::parse(&args.log_level).ok_or_else(|| BadSetting::Value {
@@ -114,7 +118,11 @@ impl Settings {
                 expected: "error, warn, info, debug, trace, or a number of 1 or more",
             })?,
             log_format: args.log_format,
-            concurrency: concurrency(&args.concurrency)?,
+            limits: Limits::new(concurrency(&args.concurrency)?),
+            oidc: OidcLimits {
+                token_dir: args.oidc_token_dir.clone().into(),
+                origins: args.allow_origin.iter().map(|text| origin(text)).collect::<Result<_, _>>()?,
+            },
             key_secret: subdomain("--key-secret", &args.key_secret)?,
         })
     }
@@ -157,18 +165,24 @@ fn concurrency(value: &str) -> Result<NonZeroUsize, BadSetting> {
     })
 }
 
-fn watch_namespace(value: &str) -> Result<Option<String>, BadSetting> {
-    if value.is_empty() {
-        return Ok(None);
-    }
-    // At most 63 characters without a dot; a list of namespaces is the mistake to expect.
-    if value.len() <= 63 && is_label(value) {
-        return Ok(Some(value.to_owned()));
+fn scope(value: &str) -> Result<Scope, BadSetting> {
+    // A name has at most 63 characters and no dot; a list of namespaces is the mistake to expect.
+    if value.is_empty() || (value.len() <= 63 && is_label(value)) {
+        return Ok(Scope::new(value));
     }
     Err(BadSetting::Value {
         flag: "--watch-namespace",
         value: value.to_owned(),
         expected: "the name of one namespace, or nothing for all",
+    })
+}
+
+/// An origin in the one spelling that connections are compared with.
+fn origin(value: &str) -> Result<String, BadSetting> {
+    Endpoint::parse(value).map(|endpoint| endpoint.origin()).map_err(|_| BadSetting::Value {
+        flag: "--allow-origin",
+        value: value.to_owned(),
+        expected: "scheme and host, as in https://vault.example.com",
     })
 }
 

@@ -1,17 +1,24 @@
 //! Whether the process can do its work, and if not, which part of it is missing and why.
 //!
-//! Each part reports for itself. As long as one of them waits, or none has reported yet, the process is not ready.
+//! Each part reports for itself, or can be asked. As long as one of them waits, or there is none yet, the process is not
+//! ready.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The parts and what they wait for. Clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Readiness(Arc<Mutex<Parts>>);
 
-/// By name; `None` is ready.
-type Parts = BTreeMap<String, Option<String>>;
+type Parts = BTreeMap<String, State>;
+
+#[derive(Clone)]
+enum State {
+    Ready,
+    Waiting(String),
+    Ask(Arc<dyn Fn() -> Result<(), String> + Send + Sync>),
+}
 
 /// One part, which reports. Clones are the same part.
 #[derive(Clone, Debug)]
@@ -28,16 +35,29 @@ impl Readiness {
         part
     }
 
+    /// A new part called `name`, which is asked each time and answers why it is not ready.
+    pub fn ask(&self, name: impl Into<String>, judge: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+        self.parts().insert(name.into(), State::Ask(Arc::new(judge)));
+    }
+
     /// Whether every part is ready, or one line per part that is not.
     pub fn verdict(&self) -> Result<(), String> {
-        let parts = self.parts();
+        // Parts are asked outside the lock: what they do is their own business.
+        let parts = self.parts().clone();
         if parts.is_empty() {
             return Err("starting".to_owned());
         }
         let mut missing = String::new();
-        for (name, why) in parts.iter().filter_map(|(name, why)| Some((name, why.as_ref()?))) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(missing, "{name}: {why}");
+        for (name, state) in parts {
+            let verdict = match state {
+                State::Ready => Ok(()),
+                State::Waiting(why) => Err(why),
+                State::Ask(judge) => judge(),
+            };
+            if let Err(why) = verdict {
+                // Writing to a string cannot fail.
+                let _ = writeln!(missing, "{name}: {why}");
+            }
         }
         if missing.is_empty() { Ok(()) } else { Err(missing.trim_end().to_owned()) }
     }
@@ -50,12 +70,18 @@ impl Readiness {
 impl Part {
     /// The part does its work.
     pub fn ready(&self) {
-        self.of.parts().insert(self.name.clone(), None);
+        self.of.parts().insert(self.name.clone(), State::Ready);
     }
 
     /// The part cannot do its work, because of `why`: one line, for people.
     pub fn waiting(&self, why: impl Into<String>) {
-        self.of.parts().insert(self.name.clone(), Some(why.into()));
+        self.of.parts().insert(self.name.clone(), State::Waiting(why.into()));
+    }
+}
+
+impl fmt::Debug for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.parts().keys()).finish()
     }
 }
 
@@ -81,6 +107,23 @@ mod tests {
         secrets.ready();
         assert_eq!(readiness.verdict().unwrap_err(), "watch of FerrVaultConnection: the CRD is not installed");
         connections.ready();
+        assert_eq!(readiness.verdict(), Ok(()));
+    }
+
+    #[test]
+    fn a_part_that_is_asked_answers_for_the_moment() {
+        let readiness = Readiness::default();
+        let (there, asked) = (Arc::new(Mutex::new(false)), readiness.clone());
+        readiness.ask("cache", {
+            let there = Arc::clone(&there);
+            move || {
+                // May look at the others without standing in its own way.
+                let _ = asked.parts().len();
+                if *there.lock().unwrap() { Ok(()) } else { Err("empty".to_owned()) }
+            }
+        });
+        assert_eq!(readiness.verdict().unwrap_err(), "cache: empty");
+        *there.lock().unwrap() = true;
         assert_eq!(readiness.verdict(), Ok(()));
     }
 

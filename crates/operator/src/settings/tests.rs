@@ -15,9 +15,10 @@ fn the_defaults_are_accepted() {
     let settings = check(&[]).unwrap();
     assert_eq!(settings.reconcile_timeout, Duration::from_mins(2));
     assert_eq!(settings.stall_threshold, Duration::from_mins(15));
-    assert_eq!(settings.default_refresh_interval, Some(Duration::from_hours(1)));
-    assert_eq!(settings.concurrency.get(), 32);
-    assert_eq!((settings.lease, settings.watch_namespace), (None, None));
+    assert_eq!(settings.default_refresh_interval, Duration::from_hours(1));
+    assert_eq!(settings.limits.permits(), 32);
+    assert_eq!((settings.lease, settings.scope), (None, Scope::Cluster));
+    assert!(settings.oidc.origins.is_empty(), "by default the operator's identity goes nowhere");
 }
 
 #[test]
@@ -95,7 +96,23 @@ fn durations_that_are_none_are_refused_by_flag_and_value() {
 
 #[test]
 fn zero_turns_scheduled_refresh_off() {
-    assert_eq!(check(&["--default-refresh-interval=0s"]).unwrap().default_refresh_interval, None);
+    assert_eq!(check(&["--default-refresh-interval=0s"]).unwrap().default_refresh_interval, Duration::ZERO);
+}
+
+#[test]
+fn origins_are_kept_in_one_spelling() {
+    let settings = check(&["--allow-origin=HTTPS://Vault.Example.com:443/", "--allow-origin=http://localhost:80"]);
+    assert_eq!(settings.unwrap().oidc.origins, ["https://vault.example.com", "http://localhost"]);
+    for wrong in ["vault.example.com", "ftp://vault.example.com", ""] {
+        let message = check(&[&format!("--allow-origin={wrong}")]).unwrap_err();
+        assert!(message.starts_with(&format!("--allow-origin={wrong:?} cannot be used: ")), "{message}");
+    }
+}
+
+#[test]
+fn one_namespace_is_a_scope() {
+    let scope = check(&["--watch-namespace=shop"]).unwrap().scope;
+    assert_eq!(scope, Scope::Namespace("shop".to_owned()));
 }
 
 #[test]

@@ -1,0 +1,271 @@
+//! The life of the process: what starts in which order, and how it ends.
+//!
+//! ```text
+//! probes ─▶ cluster ─▶ election ┐
+//!                      key ─────┴▶ watches ─▶ lists complete ─▶ passes, while leading
+//!
+//! signal: no new pass ─▶ passes end (at most 20 s, then they are cut) ─▶ lease given back ─▶ status 0
+//! a lasting task ends by itself: said so, status 1
+//! ```
+//!
+//! A cluster that cannot be reached, a missing CRD or a forbidden verb is no reason to end: it is shown by `/readyz`, and
+//! waited for.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ferrvault_core::version::OperatorKey;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::admin::{Admin, Readiness, Sockets, Subjects};
+use crate::clock::Clock;
+use crate::cluster::client::{self, Clients, NoCluster};
+use crate::cluster::operator_key;
+use crate::cluster::watch::{Started, WatchHealth};
+use crate::controllers::{Controllers, Parts};
+use crate::entropy::Entropy;
+use crate::ferrvault::Http;
+use crate::key::ObjectKey;
+use crate::leader::{Candidate, Elector, Leadership, LeaseTimes};
+use crate::settings::Settings;
+use crate::supervision::{Ended, Tasks};
+use crate::surroundings::Surroundings;
+
+/// For passes to end after a signal. With [`RELEASE`] it leaves 7 of the 30 s that a pod has by default for the process
+/// to be told and to go.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// For the lease to be given back: one call of at most 2 s, and a turn that may be under way.
+const RELEASE: Duration = Duration::from_secs(3);
+
+/// How often it is asked whether every watch has its list: nobody notices a twentieth of a second at the start.
+const LISTS_LOOK: Duration = Duration::from_millis(50);
+
+/// A watch that stood once and has failed this often since is told of. Fewer failures are an API server that restarts.
+const FAILURES_TOLD: u32 = 5;
+
+/// Why the process ends with status 1.
+#[derive(Debug, thiserror::Error)]
+pub enum Fatal {
+    /// The system did not let it listen to signals.
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[source] io::Error),
+    /// The thread of the probes did not start.
+    #[error("the thread of probes and metrics cannot be started: {0}")]
+    Admin(#[source] io::Error),
+    /// There is no cluster to work for.
+    #[error(transparent)]
+    Cluster(#[from] NoCluster),
+    /// A task that lasts ended.
+    #[error("{0} unexpectedly")]
+    Task(Ended),
+    /// A second signal came before the end.
+    #[error("a second signal came: everything that still ran was cut off")]
+    Impatience,
+}
+
+/// Works until a signal comes, and ends in good order.
+pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
+    let mut signals = Signals::new().map_err(Fatal::Signals)?;
+    let surroundings = Surroundings::look();
+    let subjects = Subjects::new(settings.stall_threshold);
+    let (metrics, probes) = (sockets.metrics_address(), sockets.probe_address());
+    let admin = Admin::start(sockets, &subjects).map_err(Fatal::Admin)?;
+    let (config, source) = client::configuration().await?;
+    let namespace = surroundings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let server = config.cluster_url.to_string();
+    let clients = Clients::new(config)
+        .map_err(|error| NoCluster::Client { source_name: "configuration of the cluster", error: Box::new(error) })?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        %server,
+        %source,
+        namespace,
+        scope = ?settings.scope,
+        metrics = metrics.map(tracing::field::display),
+        probes = probes.map(tracing::field::display),
+        "started"
+    );
+
+    let (stop, drained) = (CancellationToken::new(), CancellationToken::new());
+    let (mut lasting, mut working) = (Tasks::default(), Tasks::default());
+    lasting.spawn("the heartbeat", subjects.heartbeat.clone().run());
+    lasting.spawn("the server of probes and metrics", admin.ended());
+    let (clock, entropy) = (Clock::system(), Entropy::system());
+    let leadership = match &settings.lease {
+        None => Leadership::always(),
+        Some(lease) => {
+            let candidate = Candidate {
+                namespace: namespace.clone(),
+                lease: lease.clone(),
+                pod: surroundings.pod.clone(),
+                times: LeaseTimes::default(),
+            };
+            let (elector, leadership) = Elector::new(clients.request.clone(), candidate, clock.clone(), &entropy);
+            lasting.spawn("the election", elector.run(drained.clone()));
+            leadership
+        }
+    };
+    let work = Work {
+        settings,
+        clients,
+        leadership,
+        clock,
+        entropy,
+        subjects,
+        key_secret_namespace: namespace,
+        pod: surroundings.pod,
+    };
+    working.spawn("the work", work.run(stop.clone()));
+
+    let cause = tokio::select! {
+        name = signals.next() => Ok(name),
+        ended = lasting.early_end(&drained) => Err(Fatal::Task(ended)),
+        ended = working.early_end(&stop) => Err(Fatal::Task(ended)),
+    };
+    match &cause {
+        Ok(signal) => tracing::info!(signal, "stopping: no new pass is started"),
+        Err(fatal) => tracing::error!(%fatal, "stopping"),
+    }
+    let ending = async {
+        stop.cancel();
+        if timeout(DRAIN, working.all_ended()).await.is_err() {
+            tracing::warn!(after = ?DRAIN, "passes that still ran were cut off; the next start goes on where they were");
+        }
+        // Dropping cuts them off, and they must be gone before the lease is.
+        working.shutdown().await;
+        drained.cancel();
+        let _ = timeout(RELEASE, lasting.end_of("the election")).await;
+    };
+    tokio::select! {
+        () = ending => {}
+        _ = signals.next() => return Err(Fatal::Impatience),
+    }
+    tracing::info!("stopped");
+    cause.map(drop)
+}
+
+/// Everything that ends at the stop.
+struct Work {
+    settings: Settings,
+    clients: Clients,
+    leadership: Leadership,
+    clock: Clock,
+    entropy: Entropy,
+    subjects: Subjects,
+    key_secret_namespace: String,
+    pod: String,
+}
+
+impl Work {
+    async fn run(self, stop: CancellationToken) {
+        let Some(operator_key) = stop.run_until_cancelled(self.operator_key()).await else { return };
+        let readiness = self.subjects.readiness.clone();
+        let controllers = Controllers::new(self.parts(operator_key));
+        let started = controllers.watch(&stop);
+        for watch in &started {
+            tell_of(&readiness, watch.health.clone());
+        }
+        let healths: Vec<_> = started.iter().map(|watch| watch.health.clone()).collect();
+        let mut watches = Tasks::default();
+        for Started { health, task } in started {
+            watches.spawn(format!("the watch of {}", health.snapshot().name), passed_on(task));
+        }
+        let passes = async {
+            if stop.run_until_cancelled(every_list(&healths)).await.is_some() {
+                tracing::info!("every list is complete: passes may begin");
+                controllers.run(stop.clone()).await;
+            }
+        };
+        tokio::select! {
+            () = passes => {}
+            ended = watches.early_end(&stop) => tracing::error!(%ended, "unexpectedly"),
+        }
+    }
+
+    /// The operator key, once it can be had.
+    async fn operator_key(&self) -> OperatorKey {
+        let secret = ObjectKey::new(self.key_secret_namespace.as_str(), self.settings.key_secret.as_str());
+        let part = self.subjects.readiness.part("operator key", format!("Secret {secret} was not read yet"));
+        let mut told = String::new();
+        let key = operator_key::obtain(&self.clients.request, &secret, &self.entropy, |problem| {
+            let problem = problem.to_string();
+            part.waiting(problem.as_str());
+            // Tried every few seconds; what does not change is said once.
+            if told != problem {
+                tracing::warn!(problem, "no operator key yet");
+                told = problem;
+            }
+        });
+        let key = key.await;
+        part.ready();
+        key
+    }
+
+    fn parts(self, operator_key: OperatorKey) -> Parts {
+        Parts {
+            clients: self.clients,
+            leadership: self.leadership,
+            ferrvault: Arc::new(Http::default()),
+            oidc: self.settings.oidc,
+            operator_key,
+            clock: self.clock,
+            entropy: self.entropy,
+            metrics: self.subjects.metrics,
+            instance: self.pod,
+            scope: self.settings.scope,
+            limits: self.settings.limits,
+            default_refresh: self.settings.default_refresh_interval,
+            deadline: self.settings.reconcile_timeout,
+        }
+    }
+}
+
+/// Lets `/readyz` tell how a watch is doing.
+fn tell_of(readiness: &Readiness, health: WatchHealth) {
+    readiness.ask(format!("watch of {}", health.snapshot().name), move || {
+        let state = health.snapshot();
+        if state.synced && state.failures < FAILURES_TOLD {
+            return Ok(());
+        }
+        Err(state.last_error.unwrap_or_else(|| "the first list is not complete".to_owned()))
+    });
+}
+
+/// Waits until every watch has read its list to the end.
+async fn every_list(watches: &[WatchHealth]) {
+    while !watches.iter().all(WatchHealth::is_synced) {
+        tokio::time::sleep(LISTS_LOOK).await;
+    }
+}
+
+/// Ends as `task` ends, a panic included.
+async fn passed_on(task: tokio::task::JoinHandle<()>) {
+    if let Err(error) = task.await
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// What asks the process to end.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
