@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::{null_is_absent, null_is_empty};
 
+/// The 36 characters of a UUID. A rule instead of a pattern, for the message.
+const UUID_RULE: &str = "self.matches('^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$')";
+
 /// Which of FerrVault's two API shapes a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -34,16 +37,8 @@ pub enum Mode {
     derive = "PartialEq",
     printcolumn(name = "URL", type_ = "string", json_path = ".spec.url"),
     printcolumn(name = "Org", type_ = "string", json_path = ".spec.organization"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
+    printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].status"#),
+    printcolumn(name = "Reason", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].reason"#),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[x_kube(
@@ -84,13 +79,13 @@ pub struct SecretKeyRef {
 }
 
 /// Exchange of a projected service account token for a FerrVault bearer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = null_is_absent)]
 pub struct Oidc {
     /// The cluster's UUID as registered with FerrVault.
     #[serde(rename = "clusterID")]
-    #[schemars(regex(pattern = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"))]
+    #[x_kube(validation = (UUID_RULE, "clusterID must be a UUID of 36 characters, such as 6f1c8a52-7d0e-4a55-9c52-3f6b1d2e4f60"))]
     pub cluster_id: String,
     /// File with the projected token, inside the operator's pod.
     #[serde(default = "default_token_path")]

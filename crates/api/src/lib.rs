@@ -1,10 +1,7 @@
 //! The custom resources of the operator and the vocabulary that every other crate shares: names of annotations,
 //! finalizers and conditions. Types only; nothing here decides, reads a clock or talks to anything.
 
-#![allow(
-    unreachable_pub,
-    reason = "the CRD derive repeats each spec where the lint cannot see its re-export"
-)]
+#![allow(unreachable_pub, reason = "the CRD derive repeats each spec where the lint cannot see its re-export")]
 #![allow(
     clippy::duplicated_attributes,
     reason = "several printer columns of one type are not the same attribute twice"

@@ -7,8 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::{null_is_absent, null_is_empty};
 
-/// Admission's half of the Go duration rule: units and order of digits, no sign but `+`. The exact parser is the core's.
-const DURATION_RULE: &str = r"self.matches('^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$')";
+/// A Go duration without `-`, and short enough not to overflow: 999,999 h (114 years), 9,999,999 m (19 years) and just
+/// below 32 years of each smaller unit are 260 years together, where Go's limit is 292.
+///
+/// Not CEL's own `duration`: on an overflow it ends in an error, and while a rule that a stored object merely breaks is
+/// forgiven as long as the field stays as it is, a rule that ends in an error is not. Such an object could then never
+/// get a status again. The exact parser is the core's.
+const DURATION_RULE: &str = concat!(
+    "self.matches('^[+]?(0|(",
+    "([0-9]{1,6}([.][0-9]*)?|[.][0-9]+)h|",
+    "([0-9]{1,7}([.][0-9]*)?|[.][0-9]+)m|",
+    "([0-9]{1,9}([.][0-9]*)?|[.][0-9]+)s|",
+    "([0-9]{1,12}([.][0-9]*)?|[.][0-9]+)ms|",
+    "([0-9]{1,15}([.][0-9]*)?|[.][0-9]+)(us|µs|μs)|",
+    "([0-9]{1,18}([.][0-9]*)?|[.][0-9]+)ns",
+    ")+)$')"
+);
 
 /// Keeps one Kubernetes Secret equal to keys of a FerrVault vault.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,16 +40,8 @@ const DURATION_RULE: &str = r"self.matches('^[+]?(0|(([0-9]+([.][0-9]*)?|[.][0-9
     derive = "PartialEq",
     printcolumn(name = "Vault", type_ = "string", json_path = ".spec.vault"),
     printcolumn(name = "Project", type_ = "string", json_path = ".spec.project", priority = 1),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
+    printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].status"#),
+    printcolumn(name = "Reason", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].reason"#),
     printcolumn(
         name = "Rollout",
         type_ = "string",
@@ -64,6 +70,8 @@ pub struct FerrVaultSecretSpec {
     pub target: Option<Target>,
     /// How often to look, as a Go duration (`30m`, `1h30m`). Absent: the operator's default. `0s`: no scheduled look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    // The API server estimates the cost of the rule from the longest text that may come; no duration needs more.
+    #[schemars(length(max = 64))]
     #[x_kube(validation = (DURATION_RULE, "refreshInterval must be a duration such as 30m or 1h30m, not negative; 0s turns the scheduled refresh off"))]
     pub refresh_interval: Option<String>,
     /// Workloads to restart when the content changed.
@@ -250,9 +258,7 @@ impl FerrVaultSecret {
     /// Name of the Secret that this resource keeps.
     pub fn target_name(&self) -> &str {
         let named = self.spec.target.as_ref().and_then(|target| target.name.as_deref());
-        named
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| self.metadata.name.as_deref().unwrap_or_default())
+        named.filter(|name| !name.is_empty()).unwrap_or_else(|| self.metadata.name.as_deref().unwrap_or_default())
     }
 
     /// Type of the Secret that this resource keeps.
@@ -263,9 +269,6 @@ impl FerrVaultSecret {
 
     /// Keys wanted; empty means every key of the vault.
     pub fn wanted_names(&self) -> &[String] {
-        self.spec
-            .selector
-            .as_ref()
-            .map_or(&[], |selector| selector.names.as_slice())
+        self.spec.selector.as_ref().map_or(&[], |selector| selector.names.as_slice())
     }
 }

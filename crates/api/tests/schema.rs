@@ -1,11 +1,6 @@
 //! What the generated definitions promise to the API server and to people, field by field.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may fail that way"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail that way")]
 
 use ferrvault_api::{FerrVaultConnection, FerrVaultSecret};
 use kube::CustomResourceExt;
@@ -23,26 +18,16 @@ fn connection() -> Value {
 fn field<'a>(definition: &'a Value, path: &str) -> &'a Value {
     let mut schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     for step in path.split('.') {
-        schema = if step == "[]" {
-            &schema["items"]
-        } else {
-            &schema["properties"][step]
-        };
+        schema = if step == "[]" { &schema["items"] } else { &schema["properties"][step] };
         assert!(schema.is_object(), "no schema for {step} of {path}");
     }
     schema
 }
 
 fn columns(definition: &Value) -> Vec<(String, i64)> {
-    let columns = definition["spec"]["versions"][0]["additionalPrinterColumns"]
-        .as_array()
-        .unwrap();
-    let column = |column: &Value| {
-        (
-            column["name"].as_str().unwrap().to_owned(),
-            column["priority"].as_i64().unwrap_or(0),
-        )
-    };
+    let columns = definition["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+    let column =
+        |column: &Value| (column["name"].as_str().unwrap().to_owned(), column["priority"].as_i64().unwrap_or(0));
     columns.iter().map(column).collect()
 }
 
@@ -80,17 +65,9 @@ fn names_are_the_ones_live_clusters_use() {
 #[test]
 fn columns_are_those_whose_fields_something_fills() {
     let narrow = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 0)).collect::<Vec<_>>();
-    assert_eq!(
-        columns(&connection()),
-        narrow(&["URL", "Org", "Ready", "Reason", "Age"])
-    );
-    let (wide, shown): (Vec<_>, Vec<_>) = columns(&resource())
-        .into_iter()
-        .partition(|(_, priority)| *priority > 0);
-    assert_eq!(
-        shown,
-        narrow(&["Vault", "Ready", "Reason", "LastAttempt", "LastSynced", "Age"])
-    );
+    assert_eq!(columns(&connection()), narrow(&["URL", "Org", "Ready", "Reason", "Age"]));
+    let (wide, shown): (Vec<_>, Vec<_>) = columns(&resource()).into_iter().partition(|(_, priority)| *priority > 0);
+    assert_eq!(shown, narrow(&["Vault", "Ready", "Reason", "LastAttempt", "LastSynced", "Age"]));
     assert_eq!(wide, [("Project".to_owned(), 1), ("Rollout".to_owned(), 1)]);
 }
 
@@ -118,11 +95,9 @@ fn required_is_what_the_go_operator_required() {
         assert_eq!(field(&resource, path)["required"], required, "{path}");
     }
     let connection = connection();
-    for (path, required) in [
-        ("spec", json!(["url"])),
-        ("spec.tokenSecretRef", json!(["key", "name"])),
-        ("spec.oidc", json!(["clusterID"])),
-    ] {
+    for (path, required) in
+        [("spec", json!(["url"])), ("spec.tokenSecretRef", json!(["key", "name"])), ("spec.oidc", json!(["clusterID"]))]
+    {
         assert_eq!(field(&connection, path)["required"], required, "{path}");
     }
     for definition in [&resource, &connection] {
@@ -159,10 +134,7 @@ fn shared_lists_are_maps() {
         assert_eq!(schema["x-kubernetes-list-map-keys"], keys, "{path}");
         // The API server accepts as keys only fields that are required.
         let required = schema["items"]["required"].as_array().unwrap();
-        assert!(
-            keys.as_array().unwrap().iter().all(|key| required.contains(key)),
-            "{path}"
-        );
+        assert!(keys.as_array().unwrap().iter().all(|key| required.contains(key)), "{path}");
     };
     keyed(&resource(), "status.conditions", json!(["type"]));
     keyed(&resource(), "status.rollouts", json!(["kind", "name"]));
@@ -180,25 +152,55 @@ fn choices_are_closed_where_the_contract_closes_them() {
     assert_eq!(field(&connection(), "spec.mode")["enum"], json!(["ferrvault", "cloud"]));
 }
 
-/// The first rule on a field, without the CEL around its regular expression.
-fn interval_pattern() -> regex::Regex {
-    let resource = resource();
-    let rule = field(&resource, "spec.refreshInterval")["x-kubernetes-validations"][0]["rule"].clone();
-    let rule = rule.as_str().unwrap().to_owned();
-    let pattern = rule.split('\'').nth(1).expect("a quoted pattern");
+/// The regular expression in the first rule of a field: what stands between the first two quotes.
+fn rule_pattern(definition: &Value, path: &str) -> regex::Regex {
+    let rule = &field(definition, path)["x-kubernetes-validations"][0]["rule"];
+    let pattern = rule.as_str().unwrap().split('\'').nth(1).unwrap();
     regex::Regex::new(pattern).unwrap()
 }
 
 #[test]
 fn an_interval_is_a_go_duration_that_is_not_negative() {
-    let pattern = interval_pattern();
+    let pattern = rule_pattern(&resource(), "spec.refreshInterval");
     for good in [
-        "30m", "1h30m", "0s", "0", "+5m", "1.5h", ".5s", "1.h", "300ms", "1us", "1µs", "1μs", "1ns", "1h1h", "+0",
+        "30m",
+        "1h30m",
+        "0s",
+        "0",
+        "+5m",
+        "1.5h",
+        ".5s",
+        "1.h",
+        "300ms",
+        "1us",
+        "1µs",
+        "1μs",
+        "1ns",
+        "1h1h",
+        "+0",
+        "999999h9999999m999999999s",
     ] {
         assert!(pattern.is_match(good), "{good} is a duration");
     }
     for bad in [
-        "", "-1s", "abc", "30", "1d", "1 h", " 1h", "1h ", "h", ".s", "1h-1m", "++1h", "1H", "1,5h", "1e3s", "1h\n",
+        "",
+        "-1s",
+        "abc",
+        "30",
+        "1d",
+        "1 h",
+        " 1h",
+        "1h ",
+        "h",
+        ".s",
+        "1h-1m",
+        "++1h",
+        "1H",
+        "1,5h",
+        "1e3s",
+        "1h\n",
+        "2562048h",
+        "9223372036854775808ns",
     ] {
         assert!(!pattern.is_match(bad), "{bad:?} is not a duration");
     }
@@ -206,13 +208,8 @@ fn an_interval_is_a_go_duration_that_is_not_negative() {
 
 #[test]
 fn a_cluster_id_is_a_uuid_of_36_characters() {
-    let connection = connection();
-    let pattern = field(&connection, "spec.oidc.clusterID")["pattern"].as_str().unwrap();
-    let pattern = regex::Regex::new(pattern).unwrap();
-    for good in [
-        "0b9f1a52-7d0e-4a55-9c52-3f6b1d2e4f60",
-        "0B9F1A52-7D0E-4A55-9C52-3F6B1D2E4F60",
-    ] {
+    let pattern = rule_pattern(&connection(), "spec.oidc.clusterID");
+    for good in ["0b9f1a52-7d0e-4a55-9c52-3f6b1d2e4f60", "0B9F1A52-7D0E-4A55-9C52-3F6B1D2E4F60"] {
         assert_eq!(good.len(), 36);
         assert!(pattern.is_match(good), "{good}");
     }

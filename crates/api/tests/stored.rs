@@ -1,11 +1,6 @@
 //! Objects as clusters hold them today decode, whatever the Go operator or a person left in them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test may fail that way"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail that way")]
 
 use ferrvault_api::connection::Mode;
 use ferrvault_api::marks;
@@ -54,11 +49,7 @@ fn a_resource_without_status_or_options_decodes_and_encodes_small() {
                         "metadata": {"name": "db"}, "spec": spec});
     let resource: FerrVaultSecret = serde_json::from_value(stored).unwrap();
     assert!(resource.status.is_none());
-    assert_eq!(
-        serde_json::to_value(&resource.spec).unwrap(),
-        spec,
-        "nothing is written that was not there"
-    );
+    assert_eq!(serde_json::to_value(&resource.spec).unwrap(), spec, "nothing is written that was not there");
 }
 
 #[test]
