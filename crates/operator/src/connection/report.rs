@@ -34,11 +34,11 @@ pub(super) async fn report(
     ctx.keep_connection(renewed);
     if let Some(transition) = transition {
         let (namespace, name) = (&connection.metadata.namespace, &connection.metadata.name);
-        let (reason, message) = (transition.reason, transition.message.as_str());
+        let (reason, detail) = (transition.reason, transition.message.as_str());
         if transition.is_true {
-            tracing::info!(namespace, connection = name, %reason, message, "connection ready");
+            tracing::info!(namespace, connection = name, %reason, detail, "connection ready");
         } else {
-            tracing::warn!(namespace, connection = name, %reason, message, "connection not ready");
+            tracing::warn!(namespace, connection = name, %reason, detail, "connection not ready");
         }
         announce::condition_changed(&ctx.events, connection, &transition, "Probe");
     }

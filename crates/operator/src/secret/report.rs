@@ -247,11 +247,11 @@ fn tell(
     let result = if failed { PassResult::Error } else { PassResult::Success };
     ctx.metrics.pass_finished(result, took, ctx.clock.now());
     for transition in &rendered.transitions {
-        let (reason, message) = (transition.reason, transition.message.as_str());
+        let (reason, detail) = (transition.reason, transition.message.as_str());
         if transition.is_true {
-            tracing::info!(%key, condition = transition.type_, %reason, message, "condition changed");
+            tracing::info!(%key, condition = transition.type_, %reason, detail, "condition changed");
         } else {
-            tracing::warn!(%key, condition = transition.type_, %reason, message, "condition changed");
+            tracing::warn!(%key, condition = transition.type_, %reason, detail, "condition changed");
         }
     }
     publish(ctx, resource, rendered);
