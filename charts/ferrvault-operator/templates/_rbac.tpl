@@ -10,6 +10,11 @@ alike. A verb is here because a call in the operator's `cluster` module makes it
 - apiGroups: [ferrvault.com]
   resources: [ferrvaultsecrets/status]
   verbs: [patch]
+# No finalizer is set through it: clusters with OwnerReferencesPermissionEnforcement ask for this verb before a target
+# Secret may name its resource as the owner that it blocks.
+- apiGroups: [ferrvault.com]
+  resources: [ferrvaultsecrets/finalizers]
+  verbs: [update]
 # patch: the finalizer that keeps a connection while resources use it.
 - apiGroups: [ferrvault.com]
   resources: [ferrvaultconnections]
@@ -27,7 +32,7 @@ alike. A verb is here because a call in the operator's `cluster` module makes it
   verbs: [get, patch]
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end }}
 
 {{/* What the operator needs in its own namespace, wherever it watches. */}}
@@ -47,7 +52,7 @@ alike. A verb is here because a call in the operator's `cluster` module makes it
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ .Values.leaderElection.id | quote }}]
-  verbs: [get, update, patch]
+  verbs: [get, update]
 {{- end }}
 {{- end }}
 
