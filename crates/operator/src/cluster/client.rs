@@ -124,3 +124,65 @@ fn shared(mut config: Config) -> Config {
 fn build(config: Config, headers_within: Duration) -> Result<Client, kube::Error> {
     Ok(ClientBuilder::try_from(config)?.with_layer(&TimeoutLayer::new(headers_within)).build())
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+    use crate::cluster::error::CallError;
+
+    fn config(address: &str) -> Config {
+        Config::new(format!("http://{address}").parse().unwrap())
+    }
+
+    #[test]
+    fn no_wait_is_left_to_the_library() {
+        let config = shared(config("127.0.0.1:1"));
+        assert_eq!(config.connect_timeout, Some(CONNECT));
+        assert_eq!(config.write_timeout, Some(CALL_DEADLINE));
+        assert!(config.reset_reader_on_write);
+        assert!(!config.default_retry);
+        assert!(WATCH_READ > SILENCE_LIMIT, "or the socket would end a watch before the watch can say why");
+        assert!(SILENCE_LIMIT < Duration::from_mins(4), "load balancers drop idle connections then");
+    }
+
+    /// Reads one request and refuses it; the head of the request.
+    async fn refuse_one(listener: &TcpListener) -> String {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+            assert_ne!(connection.read_buf(&mut head).await.unwrap(), 0, "the head of a request was broken off");
+        }
+        let answer =
+            b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        connection.write_all(answer).await.unwrap();
+        String::from_utf8(head).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_refused_request_says_who_asks_and_is_not_sent_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let clients = Clients::new(config(&listener.local_addr().unwrap().to_string())).unwrap();
+        for client in [clients.request, clients.watch] {
+            let asked = tokio::spawn(async move { client.apiserver_version().await });
+            let head = refuse_one(&listener).await;
+            assert!(head.contains(concat!("user-agent: ferrvault-operator/", env!("CARGO_PKG_VERSION"))), "{head}");
+            let error = CallError::from(asked.await.unwrap().unwrap_err());
+            // It came back after one answer; had it been sent again, it would wait for a second one.
+            assert!(matches!(error, CallError::Refused { code: 503, .. }), "{error:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_closed_door_is_told_in_words() {
+        // Bound and not listening: nobody else can get the port while this runs.
+        let door = TcpSocket::new_v4().unwrap();
+        door.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = door.local_addr().unwrap().to_string();
+        let error = Clients::new(config(&address)).unwrap().request.apiserver_version().await.unwrap_err();
+        let error = CallError::from(error);
+        assert!(matches!(&error, CallError::Unreachable { message } if message.contains("refused")), "{error:?}");
+    }
+}

@@ -6,6 +6,7 @@
 //! kept of those is rebuilt from parts that can only be names: verb, resource, webhook, quota, field path.
 
 use kube::core::Status;
+use kube::core::response::StatusCause;
 
 /// Characters of a server's sentence that are shown. Two lines of a terminal; enough for verb, resource and scope.
 pub const SHOWN: usize = 200;
@@ -89,15 +90,26 @@ fn names_only(status: &Status) -> String {
         return format!("exceeded quota {}", name.unwrap_or("(unnamed)"));
     }
     let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
-    let fields: Vec<String> = causes
-        .iter()
-        .filter(|cause| is_name(&cause.reason) && (cause.field.is_empty() || is_path(&cause.field)))
-        .map(|cause| match cause.field.as_str() {
-            "" => cause.reason.clone(),
-            field => format!("{field}: {}", cause.reason),
-        })
-        .collect();
-    if fields.is_empty() { fallback(status).to_owned() } else { fields.join(", ") }
+    let faults: Vec<String> = causes.iter().filter_map(fault).collect();
+    if faults.is_empty() { fallback(status).to_owned() } else { faults.join(", ") }
+}
+
+/// One wrong field, in words for the kinds of fault that the API server knows.
+fn fault(cause: &StatusCause) -> Option<String> {
+    let (field, reason) = (cause.field.as_str(), cause.reason.as_str());
+    if !is_name(reason) || !(field.is_empty() || is_path(field)) {
+        return None;
+    }
+    let what = match reason {
+        "FieldValueRequired" => "is required",
+        "FieldValueInvalid" => "is invalid",
+        "FieldValueForbidden" => "must not be set or changed",
+        "FieldValueTooLong" => "is too long",
+        "FieldValueNotSupported" => "is not supported",
+        other if field.is_empty() => return Some(other.to_owned()),
+        other => return Some(format!("{field}: {other}")),
+    };
+    Some(if field.is_empty() { format!("the object {what}") } else { format!("{field} {what}") })
 }
 
 fn fallback(status: &Status) -> &str {
@@ -115,7 +127,7 @@ fn is_path(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::response::{StatusCause, StatusDetails};
+    use kube::core::response::StatusDetails;
 
     use super::*;
 
@@ -151,7 +163,7 @@ mod tests {
                     "Invalid",
                     &[("data[a-b]", "FieldValueInvalid"), ("type", "FieldValueForbidden")],
                 ),
-                "data[a-b]: FieldValueInvalid, type: FieldValueForbidden",
+                "data[a-b] is invalid, type must not be set or changed",
             ),
             (
                 "decoding quotes the bytes around the fault",

@@ -303,6 +303,29 @@ async fn a_watch_ended_in_good_time_is_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_that_never_came_is_made_good_within_the_age_of_a_list() {
+    let mut lists = 0;
+    let running = watching(move |seen| {
+        if seen.is_watch() {
+            let (lines, reply) = Reply::lines();
+            tokio::spawn(async move {
+                sleep(Duration::from_secs(90)).await;
+                drop(lines);
+            });
+            return reply;
+        }
+        lists += 1;
+        if lists == 1 { list(10, &[resource("a", 9)]) } else { list(20, &[resource("a", 9), resource("b", 11)]) }
+    });
+    sleep(LIST_AGE).await;
+    assert_eq!(running.notes.take(), ["[", "+a", "]"]);
+    sleep(SILENCE_LIMIT).await;
+    assert_eq!(running.notes.take(), ["[", "+a", "+b", "]"]);
+    sleep(LIST_AGE / 2).await;
+    assert_eq!(running.lists(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_ends_each_watch_at_once_is_not_asked_in_a_tight_loop() {
     let running = watching(|seen| if seen.is_watch() { Reply::lines().1 } else { list(10, &[]) });
     sleep(10 * MINUTE).await;
