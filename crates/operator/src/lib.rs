@@ -21,6 +21,7 @@ pub mod queue;
 pub mod runtime;
 pub mod secret;
 pub mod settings;
+pub mod signals;
 pub mod supervision;
 pub mod surroundings;
 pub mod triggers;

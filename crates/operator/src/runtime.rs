@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ferrvault_core::version::OperatorKey;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +30,7 @@ use crate::ferrvault::Http;
 use crate::key::ObjectKey;
 use crate::leader::{Candidate, Elector, Leadership, LeaseTimes};
 use crate::settings::Settings;
+use crate::signals::Signals;
 use crate::supervision::{Ended, Tasks};
 use crate::surroundings::Surroundings;
 
@@ -248,24 +248,5 @@ async fn passed_on(task: tokio::task::JoinHandle<()>) {
         && let Ok(panic) = error.try_into_panic()
     {
         std::panic::resume_unwind(panic);
-    }
-}
-
-/// What asks the process to end.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
     }
 }

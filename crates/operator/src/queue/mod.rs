@@ -22,8 +22,6 @@ pub mod limits;
 mod state;
 
 #[cfg(test)]
-mod schedule_tests;
-#[cfg(test)]
 mod tests;
 
 use std::fmt;

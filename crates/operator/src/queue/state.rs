@@ -4,24 +4,17 @@
 //! in a lane if and only if it is ready, in `wakes` if and only if it has a wake, and counted in the loads if and only if
 //! it runs.
 
+mod passes;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::lane::{Lane, Place, Ticket};
-use super::limits::{Limits, Load, OVERTIME};
-use super::{Next, Running, Snapshot, Urgency, Work};
+use super::limits::{Limits, Load};
+use super::{Running, Snapshot, Urgency, Work};
 use crate::key::ObjectKey;
-
-/// The furthest that a wake may lie ahead. Timers take no more than some two years, and an interval of a year is a
-/// mistake already.
-const FURTHEST: Duration = Duration::from_hours(365 * 24);
-
-/// From here on a routine key that waits gets every other permit, however much urgent work there is. Urgent work comes
-/// from people; a flood of it that lasts half a minute comes from a machine, and must not make everything else stale.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct State<W> {
     limits: Limits,
@@ -57,7 +50,7 @@ struct Wake<W> {
 
 enum Phase {
     Idle,
-    Ready(Place),
+    Ready(Standing),
     Running {
         since: Instant,
         ticket: Ticket,
@@ -69,6 +62,13 @@ enum Phase {
         /// A wake was set from outside meanwhile, of which the pass knows nothing.
         woken: bool,
     },
+}
+
+/// In which lane a key waits, and where in it.
+struct Standing {
+    urgency: Urgency,
+    group: Arc<str>,
+    place: Place,
 }
 
 impl<W: Work> State<W> {
@@ -115,138 +115,24 @@ impl<W: Work> State<W> {
 
     /// Drops what `key` has to do.
     pub(super) fn forget(&mut self, key: &ObjectKey) {
-        let Some(mut entry) = self.entries.remove(key) else {
-            return;
-        };
-        self.leave_lane(&entry);
+        let Some(mut entry) = self.entries.remove(key) else { return };
         self.replace_wake(key, &mut entry, None);
-        if let Phase::Running { forgotten, woken, .. } = &mut entry.phase {
-            *forgotten = true;
-            *woken = false;
-            entry.pending = None;
-            self.entries.insert(key.clone(), entry);
-        }
-    }
-
-    /// Lets time pass: wakes that are due become work, passes that run long give their permits back.
-    pub(super) fn tick(&mut self, now: Instant) {
-        while let Some(((at, _), key)) = self.wakes.first_key_value() {
-            if *at > now {
-                break;
-            }
-            let key = key.clone();
-            let Some(mut entry) = self.entries.remove(&key) else {
-                self.wakes.pop_first();
-                continue;
-            };
-            if let Some(wake) = self.replace_wake(&key, &mut entry, None) {
-                let group = Arc::clone(&entry.group);
+        match &mut entry.phase {
+            Phase::Idle => {}
+            Phase::Ready(standing) => self.lane(standing.urgency).remove(&standing.group, standing.place.ticket),
+            Phase::Running { forgotten, woken, .. } => {
+                (*forgotten, *woken) = (true, false);
+                entry.pending = None;
                 self.entries.insert(key.clone(), entry);
-                self.add(key, group, wake.work, Urgency::Routine, now);
             }
         }
-        while let Some(((until, _), _)) = self.permits.first_key_value() {
-            if *until > now {
-                break;
-            }
-            let Some((_, key)) = self.permits.pop_first() else {
-                break;
-            };
-            let Some(Entry { phase: Phase::Running { group, overtime, .. }, .. }) = self.entries.get_mut(&key) else {
-                continue;
-            };
-            *overtime = true;
-            self.all.permits -= 1;
-            if let Some(load) = self.groups.get_mut(group) {
-                load.permits -= 1;
-            }
-        }
-    }
-
-    /// Begins the next pass, if one may begin: whose, and with what to do.
-    pub(super) fn start(&mut self, now: Instant) -> Option<(ObjectKey, W)> {
-        if !self.limits.allow_any(self.all) {
-            return None;
-        }
-        let (limits, all, groups) = (self.limits, self.all, &self.groups);
-        let may_start = |group: &Arc<str>| limits.allow_group(groups.get(group).copied().unwrap_or_default(), all);
-        let impatient = self.routine.oldest().is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
-        let routine_first = impatient && self.routine_is_owed;
-        let key = if routine_first {
-            self.routine.take(may_start).or_else(|| self.urgent.take(may_start))
-        } else {
-            self.urgent.take(may_start).or_else(|| self.routine.take(may_start))
-        }?;
-        self.routine_is_owed = !routine_first;
-
-        let ticket = self.ticket();
-        let entry = self.entries.get_mut(&key)?;
-        let (work, _) = entry.pending.take()?;
-        let group = Arc::clone(&entry.group);
-        entry.phase = Phase::Running {
-            since: now,
-            ticket,
-            group: Arc::clone(&group),
-            overtime: false,
-            forgotten: false,
-            woken: false,
-        };
-        self.permits.insert((now + OVERTIME, ticket), key.clone());
-        for load in [&mut self.all, self.groups.entry(group).or_default()] {
-            load.permits += 1;
-            load.running += 1;
-        }
-        self.last_started = Some(now);
-        Some((key, work))
-    }
-
-    /// Ends the pass of `key`, which answered `next`.
-    pub(super) fn finish(&mut self, key: &ObjectKey, next: Next<W>, now: Instant) {
-        let Some(mut entry) = self.entries.remove(key) else {
-            return;
-        };
-        let Phase::Running { since, ticket, group, overtime, forgotten, woken } =
-            std::mem::replace(&mut entry.phase, Phase::Idle)
-        else {
-            // Not running: nothing to end.
-            self.entries.insert(key.clone(), entry);
-            return;
-        };
-        self.last_finished = Some(now);
-        self.permits.remove(&(since + OVERTIME, ticket));
-        self.all.running -= 1;
-        self.all.permits -= usize::from(!overtime);
-        if let Some(load) = self.groups.get_mut(&group) {
-            load.running -= 1;
-            load.permits -= usize::from(!overtime);
-            if load.running == 0 {
-                self.groups.remove(&group);
-            }
-        }
-
-        match next {
-            Next::Wake { after, mut work } if !forgotten => {
-                let mut at = now + after.min(FURTHEST);
-                // The pass did not know of a wake that was set while it ran: both are kept, in one.
-                if woken && let Some(other) = self.replace_wake(key, &mut entry, None) {
-                    at = at.min(other.at);
-                    work.merge(other.work);
-                }
-                self.replace_wake(key, &mut entry, Some((at, work)));
-            }
-            Next::Done if !forgotten && !woken => {
-                self.replace_wake(key, &mut entry, None);
-            }
-            Next::Wake { .. } | Next::Done | Next::Keep => {}
-        }
-        self.put_back(key.clone(), entry, now);
     }
 
     /// When `tick` has to be called next, if nothing else happens before.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         let wake = self.wakes.keys().next().map(|(at, _)| *at);
         let permit = self.permits.keys().next().map(|(until, _)| *until);
-        // Without an end of a wait in sight, giving back a permit interests nobody.
+        // While nobody waits, it does not matter when a permit is given back.
         let permit = permit.filter(|_| self.urgent.len() + self.routine.len() > 0);
         wake.into_iter().chain(permit).min()
     }
@@ -274,11 +160,10 @@ impl<W: Work> State<W> {
         }
     }
 
-    /// The entry of `key`, out of the map and out of its lane, moved to `group`.
+    /// The entry of `key`, out of the map, moved to `group`.
     fn take_out(&mut self, key: &ObjectKey, group: Arc<str>) -> Entry<W> {
         match self.entries.remove(key) {
             Some(mut entry) => {
-                self.leave_lane(&entry);
                 entry.group = group;
                 entry
             }
@@ -288,17 +173,8 @@ impl<W: Work> State<W> {
 
     /// Puts an entry where it belongs by now: a lane if it has work and does not run, nowhere if it has nothing at all.
     fn put_back(&mut self, key: ObjectKey, mut entry: Entry<W>, now: Instant) {
-        if let (Some((_, urgency)), false) = (&entry.pending, matches!(entry.phase, Phase::Running { .. })) {
-            let place = match entry.phase {
-                Phase::Ready(place) => place,
-                _ => Place { ticket: self.ticket(), since: now },
-            };
-            let lane = match urgency {
-                Urgency::Now => &mut self.urgent,
-                Urgency::Routine => &mut self.routine,
-            };
-            lane.insert(key.clone(), &entry.group, &place);
-            entry.phase = Phase::Ready(place);
+        if let Some((_, urgency)) = entry.pending {
+            entry.phase = self.stand(&key, entry.phase, urgency, &entry.group, now);
         }
         let empty = matches!(entry.phase, Phase::Idle) && entry.wake.is_none();
         if !empty {
@@ -306,12 +182,28 @@ impl<W: Work> State<W> {
         }
     }
 
-    fn leave_lane(&mut self, entry: &Entry<W>) {
-        if let (Phase::Ready(place), Some((_, urgency))) = (&entry.phase, &entry.pending) {
-            match urgency {
-                Urgency::Now => self.urgent.remove(&entry.group, place.ticket),
-                Urgency::Routine => self.routine.remove(&entry.group, place.ticket),
+    /// Lets a key with work wait in the lane of `urgency` and `group`. One that waits there already stays as it stands,
+    /// or its group would lose its turn with every new event; one that moves keeps its age.
+    fn stand(&mut self, key: &ObjectKey, phase: Phase, urgency: Urgency, group: &Arc<str>, now: Instant) -> Phase {
+        let place = match phase {
+            Phase::Running { .. } => return phase,
+            Phase::Ready(standing) if standing.urgency == urgency && standing.group == *group => {
+                return Phase::Ready(standing);
             }
+            Phase::Ready(standing) => {
+                self.lane(standing.urgency).remove(&standing.group, standing.place.ticket);
+                standing.place
+            }
+            Phase::Idle => Place { ticket: self.ticket(), since: now },
+        };
+        self.lane(urgency).insert(key.clone(), group, &place);
+        Phase::Ready(Standing { urgency, group: Arc::clone(group), place })
+    }
+
+    fn lane(&mut self, urgency: Urgency) -> &mut Lane {
+        match urgency {
+            Urgency::Now => &mut self.urgent,
+            Urgency::Routine => &mut self.routine,
         }
     }
 

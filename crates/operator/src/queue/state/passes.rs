@@ -1,0 +1,135 @@
+//! From ready to running and back: the steps that depend on time and on what runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::limits::OVERTIME;
+use super::super::{Next, Urgency, Work};
+use super::{Entry, Phase, State};
+use crate::key::ObjectKey;
+
+/// The furthest that a wake may lie ahead. Timers take no more than some two years, and an interval of a year is a
+/// mistake already.
+const FURTHEST: Duration = Duration::from_hours(365 * 24);
+
+/// From here on a routine key that waits gets every other permit, however much urgent work there is. Urgent work comes
+/// from people; a flood of it that lasts half a minute comes from a machine, and must not make everything else stale.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl<W: Work> State<W> {
+    /// Lets time pass: wakes that are due become work, passes that run long give their permits back.
+    pub(in super::super) fn tick(&mut self, now: Instant) {
+        while let Some(((at, _), key)) = self.wakes.first_key_value() {
+            if *at > now {
+                break;
+            }
+            let key = key.clone();
+            let Some(mut entry) = self.entries.remove(&key) else {
+                self.wakes.pop_first();
+                continue;
+            };
+            if let Some(wake) = self.replace_wake(&key, &mut entry, None) {
+                let group = Arc::clone(&entry.group);
+                self.entries.insert(key.clone(), entry);
+                self.add(key, group, wake.work, Urgency::Routine, now);
+            }
+        }
+        while let Some(((until, _), _)) = self.permits.first_key_value() {
+            if *until > now {
+                break;
+            }
+            let Some((_, key)) = self.permits.pop_first() else {
+                break;
+            };
+            let Some(Entry { phase: Phase::Running { group, overtime, .. }, .. }) = self.entries.get_mut(&key) else {
+                continue;
+            };
+            *overtime = true;
+            self.all.permits -= 1;
+            if let Some(load) = self.groups.get_mut(group) {
+                load.permits -= 1;
+            }
+        }
+    }
+
+    /// Begins the next pass, if one may begin: whose, and with what to do.
+    pub(in super::super) fn start(&mut self, now: Instant) -> Option<(ObjectKey, W)> {
+        if !self.limits.allow_any(self.all) {
+            return None;
+        }
+        let (limits, all, groups) = (self.limits, self.all, &self.groups);
+        let may_start = |group: &Arc<str>| limits.allow_group(groups.get(group).copied().unwrap_or_default(), all);
+        let impatient = self.routine.oldest().is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
+        let routine_first = impatient && self.routine_is_owed;
+        let key = if routine_first {
+            self.routine.take(may_start).or_else(|| self.urgent.take(may_start))
+        } else {
+            self.urgent.take(may_start).or_else(|| self.routine.take(may_start))
+        }?;
+        self.routine_is_owed = !routine_first;
+
+        let ticket = self.ticket();
+        let entry = self.entries.get_mut(&key)?;
+        let (work, _) = entry.pending.take()?;
+        let group = Arc::clone(&entry.group);
+        entry.phase = Phase::Running {
+            since: now,
+            ticket,
+            group: Arc::clone(&group),
+            overtime: false,
+            forgotten: false,
+            woken: false,
+        };
+        self.permits.insert((now + OVERTIME, ticket), key.clone());
+        for load in [&mut self.all, self.groups.entry(group).or_default()] {
+            load.permits += 1;
+            load.running += 1;
+        }
+        self.last_started = Some(now);
+        Some((key, work))
+    }
+
+    /// Ends the pass of `key`, which answered `next`.
+    pub(in super::super) fn finish(&mut self, key: &ObjectKey, next: Next<W>, now: Instant) {
+        let Some(mut entry) = self.entries.remove(key) else {
+            return;
+        };
+        let Phase::Running { since, ticket, group, overtime, forgotten, woken } =
+            std::mem::replace(&mut entry.phase, Phase::Idle)
+        else {
+            // Not running: nothing to end.
+            self.entries.insert(key.clone(), entry);
+            return;
+        };
+        self.last_finished = Some(now);
+        self.permits.remove(&(since + OVERTIME, ticket));
+        self.all.running -= 1;
+        self.all.permits -= usize::from(!overtime);
+        if let Some(load) = self.groups.get_mut(&group) {
+            load.running -= 1;
+            load.permits -= usize::from(!overtime);
+            if load.running == 0 {
+                self.groups.remove(&group);
+            }
+        }
+
+        match next {
+            Next::Wake { after, mut work } if !forgotten => {
+                let mut at = now + after.min(FURTHEST);
+                // The pass did not know of a wake that was set while it ran: both are kept, in one.
+                if woken && let Some(other) = self.replace_wake(key, &mut entry, None) {
+                    at = at.min(other.at);
+                    work.merge(other.work);
+                }
+                self.replace_wake(key, &mut entry, Some((at, work)));
+            }
+            Next::Done if !forgotten && !woken => {
+                self.replace_wake(key, &mut entry, None);
+            }
+            Next::Wake { .. } | Next::Done | Next::Keep => {}
+        }
+        self.put_back(key.clone(), entry, now);
+    }
+}
