@@ -106,6 +106,9 @@ struct Test {
     /// Leave out the tests that need a control plane.
     #[arg(long)]
     fast: bool,
+    /// Run the tests of this package only; may be given more than once.
+    #[arg(short, long, value_name = "NAME")]
+    package: Vec<String>,
     /// Arguments for the test programs, after `--`, such as a part of a test's name.
     #[arg(last = true)]
     args: Vec<String>,
@@ -135,7 +138,10 @@ fn main() -> ExitCode {
     match runtime.block_on(run(cli.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // The counts say it, and are the last line.
+            if !matches!(error.downcast_ref(), Some(test_run::Error::Failed)) {
+                eprintln!("error: {error}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -178,7 +184,12 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
             demo::run(&options).await?;
         }
         Commands::Test(test) => {
-            let options = test_run::Options { fast: test.fast, assets: test.assets.assets, args: test.args };
+            let options = test_run::Options {
+                fast: test.fast,
+                packages: test.package,
+                assets: test.assets.assets,
+                args: test.args,
+            };
             test_run::run(&options).await?;
         }
         Commands::Lint => checks::run()?,

@@ -63,10 +63,17 @@ impl Stop {
     pub async fn requested(&mut self) -> &'static str {
         let parent = self.parent;
         tokio::select! {
+            why = self.signalled() => why,
+            () = parent_gone(parent) => "the parent is gone",
+        }
+    }
+
+    /// The same, but a parent that has gone is no reason any more: for what must still be done at the end.
+    pub async fn signalled(&mut self) -> &'static str {
+        tokio::select! {
             _ = self.interrupt.recv() => "Ctrl-C",
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.hangup.recv() => "SIGHUP",
-            () = parent_gone(parent) => "the parent is gone",
         }
     }
 

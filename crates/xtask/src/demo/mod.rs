@@ -40,7 +40,7 @@ pub enum Error {
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// The operator or the dev server could not be built.
-    #[error("the operator and the dev server do not build: {0}")]
+    #[error(transparent)]
     Build(#[from] test_run::Error),
     /// The API server refused a step.
     #[error("{doing}: {source}")]
@@ -114,7 +114,10 @@ pub async fn run(options: &Options) -> Result<(), Error> {
         }
         other => other,
     };
-    // Always, and without hiding what went wrong before.
-    let cleared = story.clear_up().await;
+    // Always, and without hiding what went wrong before. A second Ctrl-C is for those who cannot wait.
+    let cleared = tokio::select! {
+        cleared = story.clear_up() => cleared,
+        why = stop.signalled() => Err(Error::Interrupted(why)),
+    };
     outcome.and(cleared)
 }

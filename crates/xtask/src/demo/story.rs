@@ -21,8 +21,8 @@ use super::programs::{DevServer, Operator, account_of};
 use super::{Error, narrate, objects};
 use crate::control_plane::client;
 use crate::process::Process;
-use crate::repository;
 
+mod ending;
 mod seen;
 
 use seen::{Pods, Target};
@@ -244,77 +244,6 @@ impl Story {
 
     fn operator_process(&self) -> Option<&Process> {
         self.operator.as_ref().map(Operator::process)
-    }
-
-    /// What to type next, when everything stays up.
-    pub(super) fn say_what_to_try(&self) {
-        narrate::heading("Your turn: in another shell");
-        let target = repository::target_dir();
-        for export in self.cluster.exports() {
-            println!("   {export}");
-        }
-        println!("   export PATH={}:$PATH", target.join("debug").display());
-        if let Some(dev) = &self.dev {
-            println!("   export FERRVAULT_DEV_DATA={}", dev.data().display());
-        }
-        println!();
-        for (command, effect) in [
-            (format!("kubectl get fvs,pods -n {NAMESPACE} -w"), "watch, and meanwhile:"),
-            (format!("ferrvault-dev rotate {VAULT} {ROTATED}"), "the pods restart, once"),
-            (format!("ferrvault-dev set {VAULT} API_KEY=new"), "the Secret gets one more key"),
-            (format!("kubectl delete secret {TARGET} -n {NAMESPACE}"), "it comes back, and nothing restarts"),
-            (format!("kubectl describe fvs {RESOURCE} -n {NAMESPACE}"), "conditions, times, and what was restarted"),
-            (format!("kubectl get events -n {NAMESPACE}"), "what changed, and when"),
-        ] {
-            println!("   {command:<55} # {effect}");
-        }
-        let log = self.cluster.folder().join("operator.log");
-        println!("   {:<55} # what the operator says", format!("tail -f {}", log.display()));
-        println!("\n   Ctrl-C ends everything.");
-    }
-
-    /// Waits until something ends by itself that should not.
-    pub(super) async fn failed(&self) -> Error {
-        let ended = |process: Option<&Process>| process.is_some_and(|process| !process.is_running());
-        loop {
-            for process in [self.operator_process(), self.dev.as_ref().map(DevServer::process)].into_iter().flatten() {
-                if ended(Some(process)) {
-                    return process.ended_error().await.into();
-                }
-            }
-            if let Some(plane) = &self.cluster.plane
-                && let Some(error) = plane.failure().await
-            {
-                return error.into();
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        }
-    }
-
-    /// Ends the programs in order and takes from a user's cluster what was put there.
-    pub(super) async fn clear_up(&mut self) -> Result<(), Error> {
-        narrate::heading("The end");
-        if self.cluster.plane.is_none() {
-            // While the operator still runs: its finalizer holds the connection until nothing refers to it.
-            let gone =
-                self.cluster.tools.kubectl(["delete", "fvs,fvc", "--all", "-n", NAMESPACE, "--timeout=60s"]).await;
-            if let Err(error) = gone {
-                narrate::line(&format!("not removed: {error}"));
-            }
-        }
-        let stopped = match &self.operator {
-            Some(operator) if operator.process().is_running() => {
-                let started = std::time::Instant::now();
-                let stopped = operator.stop().await;
-                if stopped.is_ok() {
-                    narrate::observed("the operator ended on SIGTERM with status 0", started.elapsed());
-                }
-                stopped
-            }
-            _ => Ok(()),
-        };
-        let cleared = self.cluster.clear_up().await;
-        stopped.and(cleared)
     }
 }
 

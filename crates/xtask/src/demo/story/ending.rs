@@ -1,0 +1,86 @@
+//! After the story: what to try while it stays up, what must not happen meanwhile, and the way out.
+
+use std::time::{Duration, Instant};
+
+use super::super::objects::{NAMESPACE, RESOURCE, ROTATED, TARGET, VAULT};
+use super::super::programs::DevServer;
+use super::super::{Error, narrate};
+use super::Story;
+use crate::repository;
+
+/// Between two looks at the programs.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+impl Story {
+    /// What to type next, when everything stays up.
+    pub(in crate::demo) fn say_what_to_try(&self) {
+        narrate::heading("Your turn: in another shell");
+        let target = repository::target_dir();
+        for export in self.cluster.exports() {
+            println!("   {export}");
+        }
+        println!("   export PATH={}:$PATH", target.join("debug").display());
+        if let Some(dev) = &self.dev {
+            println!("   export FERRVAULT_DEV_DATA={}", dev.data().display());
+        }
+        println!();
+        for (command, effect) in [
+            (format!("kubectl get fvs,pods -n {NAMESPACE} -w"), "watch, and meanwhile:"),
+            (format!("ferrvault-dev rotate {VAULT} {ROTATED}"), "the pods restart, once"),
+            (
+                format!("ferrvault-dev set {VAULT} API_KEY=new"),
+                "the Secret gets one more key, and the pods restart to see it",
+            ),
+            (format!("kubectl delete secret {TARGET} -n {NAMESPACE}"), "it comes back, and nothing restarts"),
+            (format!("kubectl describe fvs {RESOURCE} -n {NAMESPACE}"), "conditions, times, and what was restarted"),
+            (format!("kubectl get events -n {NAMESPACE}"), "what changed, and when"),
+        ] {
+            println!("   {command:<55} # {effect}");
+        }
+        let log = self.cluster.folder().join("operator.log");
+        println!("   {:<55} # what the operator says", format!("tail -f {}", log.display()));
+        println!("\n   Ctrl-C ends everything.");
+    }
+
+    /// Waits until something ends by itself that should not.
+    pub(in crate::demo) async fn failed(&self) -> Error {
+        loop {
+            let programs = [self.operator_process(), self.dev.as_ref().map(DevServer::process)];
+            if let Some(ended) = programs.into_iter().flatten().find(|process| !process.is_running()) {
+                return ended.ended_error().await.into();
+            }
+            if let Some(plane) = &self.cluster.plane
+                && let Some(error) = plane.failure().await
+            {
+                return error.into();
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Ends the programs in order and takes from a user's cluster what was put there.
+    pub(in crate::demo) async fn clear_up(&mut self) -> Result<(), Error> {
+        narrate::heading("The end");
+        if self.cluster.plane.is_none() {
+            // While the operator still runs: its finalizer holds the connection until nothing refers to it.
+            let gone =
+                self.cluster.tools.kubectl(["delete", "fvs,fvc", "--all", "-n", NAMESPACE, "--timeout=60s"]).await;
+            if let Err(error) = gone {
+                narrate::line(&format!("not removed: {error}"));
+            }
+        }
+        let stopped = match &self.operator {
+            Some(operator) if operator.process().is_running() => {
+                let started = Instant::now();
+                let stopped = operator.stop().await;
+                if stopped.is_ok() {
+                    narrate::observed("the operator ended on SIGTERM with status 0", started.elapsed());
+                }
+                stopped
+            }
+            _ => Ok(()),
+        };
+        let cleared = self.cluster.clear_up().await;
+        stopped.and(cleared)
+    }
+}
