@@ -1,0 +1,15 @@
+//! The whole, unmodified controllers between an API server in memory and a scripted FerrVault, under paused time.
+//!
+//! Every room checks, beside what its test asserts, what must hold at every write of every run: see [`invariants`].
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed, and clippy only knows the functions marked as tests"
+)]
+
+mod invariants;
+mod passes;
+mod room;
+mod script;
