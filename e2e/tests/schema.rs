@@ -84,7 +84,7 @@ impl Kinds {
     /// Creates an object as a person does, unknown fields refused; the answer is the object or the refusal's words.
     async fn create(&self, kind: &str, name: &str, spec: Value) -> Result<DynamicObject, String> {
         let params = PostParams { field_manager: Some("person".to_owned()), ..PostParams::default() };
-        let created = self.of(kind).create(&params, &object(kind, name, spec)).await;
+        let created = self.of(kind).create(&params, &object(kind, name, &spec)).await;
         created.map_err(|error| match error {
             kube::Error::Api(status) => status.message,
             other => panic!("{name}: {other}"),
@@ -99,14 +99,14 @@ impl Kinds {
             ("FerrVaultConnection", json!({"url": "https://vault.example"})),
         ] {
             until("the new schema is in force", async || {
-                self.of(kind).create(&dry, &object(kind, "probe", spec.clone())).await.is_err()
+                self.of(kind).create(&dry, &object(kind, "probe", &spec)).await.is_err()
             })
             .await;
         }
     }
 }
 
-fn object(kind: &str, name: &str, spec: Value) -> DynamicObject {
+fn object(kind: &str, name: &str, spec: &Value) -> DynamicObject {
     let text = json!({"apiVersion": "ferrvault.com/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     serde_json::from_value(text).unwrap()
 }

@@ -1,0 +1,399 @@
+//! The chart: what it renders for which values, that it installs under any name, and what its service account may and
+//! may not do then, verb by verb, as a real API server judges.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by it")]
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::{Api, CustomResourceExt};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use xtask::control_plane::{Binaries, Component, ControlPlane, StartOptions, Tools};
+use xtask::repository;
+use xtask::test_run::skip;
+
+use ferrvault_api::{FerrVaultConnection, FerrVaultSecret};
+
+/// A name and a namespace that the chart's author did not have in mind.
+const RELEASE: &str = "secrets-of-team-b";
+const HOME: &str = "platform-tools";
+
+fn chart() -> String {
+    repository::root().join("charts/ferrvault-operator").display().to_string()
+}
+
+/// Helm without a cluster; nothing when the assets have none, which `test` then notes.
+fn helm(test: &str) -> Option<(Tools, TempDir)> {
+    let binaries = Binaries::locate(None).unwrap();
+    if !binaries.has(Component::Helm) {
+        skip(test, "no helm");
+        return None;
+    }
+    let home = tempfile::tempdir().unwrap();
+    // An empty kubeconfig: what is asked here must not reach any cluster.
+    let nowhere = home.path().join("kubeconfig");
+    std::fs::write(&nowhere, "apiVersion: v1\nkind: Config\n").unwrap();
+    Some((Tools::new(binaries, Some(nowhere), None, home.path().to_owned()), home))
+}
+
+/// The objects that the chart renders with these values, or Helm's refusal.
+async fn render(tools: &Tools, values: &[&str]) -> Result<Vec<Value>, String> {
+    let chart = chart();
+    let mut args = vec!["template", RELEASE, &chart, "-n", HOME, "--kube-version", "1.33.0"];
+    for value in values {
+        args.extend(["--set", value]);
+    }
+    let text = tools.helm(args).await.map_err(|error| error.to_string())?;
+    let documents = text.split("\n---\n").map(|document| document.trim_start_matches("---\n"));
+    let objects = documents.map(|document| serde_saphyr::from_str::<Value>(document).unwrap());
+    Ok(objects.filter(|object| !object.is_null()).collect())
+}
+
+fn kinds(objects: &[Value]) -> BTreeSet<&str> {
+    objects.iter().map(|object| object["kind"].as_str().unwrap()).collect()
+}
+
+fn the<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+    let mut found = objects.iter().filter(|object| object["kind"] == kind);
+    let one = found.next().unwrap_or_else(|| panic!("no {kind}"));
+    assert!(found.next().is_none(), "more than one {kind}");
+    one
+}
+
+fn args(objects: &[Value]) -> Vec<&str> {
+    let container = &the(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0];
+    container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect()
+}
+
+/// Each rule as (group, resource, verb, name), one by one.
+fn grants(role: &Value) -> BTreeSet<(String, String, String, String)> {
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let mut grants = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        let names = if rule["resourceNames"].is_null() { vec![String::new()] } else { texts(&rule["resourceNames"]) };
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    let grant = |name: &String| (group.clone(), resource.clone(), verb.clone(), name.clone());
+                    grants.extend(names.iter().map(grant));
+                }
+            }
+        }
+    }
+    grants
+}
+
+#[tokio::test]
+async fn lint_has_nothing_to_say() {
+    let Some((tools, _home)) = helm("lint_has_nothing_to_say") else { return };
+    let said = tools.helm(["lint", "--strict", "--quiet", &chart()]).await.unwrap();
+    assert!(!said.contains("WARNING") && !said.contains("ERROR"), "{said}");
+}
+
+#[tokio::test]
+async fn by_default_everything_is_there_and_runs_with_no_rights_of_its_own() {
+    let Some((tools, _home)) = helm("by_default_everything_is_there") else { return };
+    let objects = render(&tools, &[]).await.unwrap();
+    let all = [
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "Deployment",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    ];
+    assert_eq!(kinds(&objects), BTreeSet::from(all));
+    for object in objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition") {
+        let cluster_wide = object["kind"].as_str().unwrap().starts_with("Cluster");
+        let home = if cluster_wide { Value::Null } else { json!(HOME) };
+        assert_eq!(object["metadata"]["namespace"], home, "{object}");
+        assert!(object["metadata"]["name"].as_str().unwrap().starts_with(RELEASE), "{object}");
+    }
+
+    let expected = [
+        "--metrics-bind-address=:8080",
+        "--health-probe-bind-address=:8081",
+        "--leader-elect",
+        "--leader-elect-id=ferrvault-operator.ferrvault.com",
+        "--default-refresh-interval=1h",
+        "--stall-threshold=15m",
+        "--reconcile-timeout=2m",
+        "--log-level=info",
+        "--key-secret=ferrvault-operator-key",
+    ];
+    assert_eq!(args(&objects), expected);
+
+    let pod = &the(&objects, "Deployment")["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["runAsUser"], 65532);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
+    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+    assert_eq!(container["securityContext"]["capabilities"], json!({"drop": ["ALL"]}));
+    assert_eq!(container["resources"]["requests"], json!({"cpu": "100m", "memory": "128Mi"}));
+    assert_eq!(container["resources"]["limits"], json!({"cpu": "500m", "memory": "256Mi"}));
+    let probe = |name: &str| {
+        let probe = &container[name];
+        (&probe["httpGet"]["path"], &probe["initialDelaySeconds"], &probe["periodSeconds"])
+    };
+    assert_eq!(probe("livenessProbe"), (&json!("/healthz"), &json!(15), &json!(20)));
+    assert_eq!(probe("readinessProbe"), (&json!("/readyz"), &json!(5), &json!(10)));
+    assert!(pod["volumes"].is_null(), "the operator's identity is mounted only on request");
+}
+
+#[tokio::test]
+async fn values_reach_the_flags_and_what_is_off_is_not_there() {
+    let Some((tools, _home)) = helm("values_reach_the_flags") else { return };
+    let cases: [(&[&str], &[&str], &[&str]); 7] = [
+        (&["watchNamespace=shop"], &["--watch-namespace=shop"], &[]),
+        (&["leaderElection.enabled=false"], &[], &["--leader-elect"]),
+        (&["leaderElection.id=mine"], &["--leader-elect-id=mine"], &[]),
+        (&["metrics.enabled=false"], &["--metrics-bind-address=0"], &[]),
+        (
+            &["metrics.port=9000", "probe.port=9001"],
+            &["--metrics-bind-address=:9000", "--health-probe-bind-address=:9001"],
+            &[],
+        ),
+        (
+            &["defaultRefreshInterval=30m", "stallThreshold=20m", "reconcileTimeout=3m", "logLevel=debug"],
+            &["--default-refresh-interval=30m", "--stall-threshold=20m", "--reconcile-timeout=3m", "--log-level=debug"],
+            &[],
+        ),
+        (&["extraArgs={--log-format=json}", "keySecretName=k"], &["--log-format=json", "--key-secret=k"], &[]),
+    ];
+    for (values, present, absent) in cases {
+        let objects = render(&tools, values).await.unwrap();
+        let args = args(&objects);
+        assert!(present.iter().all(|flag| args.contains(flag)), "{values:?}: {args:?}");
+        assert!(!args.iter().any(|arg| absent.iter().any(|flag| arg.starts_with(flag))), "{values:?}: {args:?}");
+    }
+
+    let off = ["crds.install=false", "rbac.create=false", "serviceAccount.create=false", "metrics.enabled=false"];
+    let objects = render(&tools, &off).await.unwrap();
+    assert_eq!(kinds(&objects), BTreeSet::from(["Deployment"]));
+    assert_eq!(the(&objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"], "default");
+
+    let kept = |objects: &[Value]| {
+        let crds = objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition");
+        crds.map(|crd| crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep").collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&render(&tools, &[]).await.unwrap()), [true, true]);
+    assert_eq!(kept(&render(&tools, &["crds.keep=false"]).await.unwrap()), [false, false]);
+
+    let identity = ["oidcToken.enabled=true", "oidcToken.allowOrigins={https://api.example.com}"];
+    let objects = render(&tools, &identity).await.unwrap();
+    assert!(args(&objects).contains(&"--allow-origin=https://api.example.com"));
+    let pod = &the(&objects, "Deployment")["spec"]["template"]["spec"];
+    let token = &pod["volumes"][0]["projected"]["sources"][0]["serviceAccountToken"];
+    assert_eq!(token, &json!({"path": "token", "audience": "https://ferrflow.com", "expirationSeconds": 3600}));
+    assert_eq!(pod["containers"][0]["volumeMounts"][0]["mountPath"], "/var/run/secrets/ferrvault");
+}
+
+#[tokio::test]
+async fn values_that_cannot_work_are_refused_with_the_reason() {
+    let Some((tools, _home)) = helm("values_that_cannot_work_are_refused") else { return };
+    for (values, words) in [
+        (&["watchNamspace=shop"][..], "watchNamspace"),
+        (&["watchNamespace=a\\,b"], "/watchNamespace"),
+        (&["defaultRefreshInterval=-1s"], "/defaultRefreshInterval"),
+        (&["reconcileTimeout=soon"], "/reconcileTimeout"),
+        (&["metrics.port=0"], "/metrics/port"),
+        (&["replicaCount=2", "leaderElection.enabled=false"], "needs leaderElection.enabled=true"),
+        (&["oidcToken.enabled=true"], "needs oidcToken.allowOrigins"),
+    ] {
+        let refused = render(&tools, values).await.expect_err("refused");
+        assert!(refused.contains(words), "{values:?}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_watched_namespace_means_roles_there_with_the_same_verbs_and_no_cluster_role() {
+    let Some((tools, _home)) = helm("a_watched_namespace_means_roles_there") else { return };
+    let everywhere = render(&tools, &[]).await.unwrap();
+    let one = render(&tools, &["watchNamespace=shop"]).await.unwrap();
+    assert!(!kinds(&one).iter().any(|kind| kind.starts_with("ClusterRole")), "{:?}", kinds(&one));
+    let in_shop: Vec<_> =
+        one.iter().filter(|object| object["metadata"]["namespace"] == "shop").map(|object| &object["kind"]).collect();
+    assert_eq!(in_shop, ["Role", "RoleBinding"]);
+    let role = one.iter().find(|object| object["kind"] == "Role" && object["metadata"]["namespace"] == "shop");
+    assert_eq!(grants(role.unwrap()), grants(the(&everywhere, "ClusterRole")));
+    let binding =
+        one.iter().find(|object| object["kind"] == "RoleBinding" && object["metadata"]["namespace"] == "shop");
+    assert_eq!(binding.unwrap()["subjects"][0]["namespace"], HOME, "the account is where the release is");
+}
+
+/// A control plane with the chart installed, as far as this machine can have one.
+async fn installed(test: &str, values: &[&str], apiserver: &[&str]) -> Option<ControlPlane> {
+    let options = StartOptions {
+        extra_apiserver_args: apiserver.iter().map(|&arg| arg.to_owned()).collect(),
+        ..StartOptions::default()
+    };
+    let plane = ControlPlane::start(options).await.unwrap();
+    if !plane.binaries().has(Component::Helm) {
+        skip(test, "no helm");
+        return None;
+    }
+    for namespace in ["shop", "other"] {
+        plane.tools().kubectl(["create", "namespace", namespace]).await.unwrap();
+    }
+    let chart = chart();
+    let mut args = vec!["install", RELEASE, &chart, "-n", HOME, "--create-namespace"];
+    for value in values {
+        args.extend(["--set", value]);
+    }
+    let notes = plane.tools().helm(args).await.unwrap();
+    assert!(notes.contains(&format!("is installed as {RELEASE}")), "{notes}");
+    Some(plane)
+}
+
+fn account() -> String {
+    format!("system:serviceaccount:{HOME}:{RELEASE}-ferrvault-operator")
+}
+
+/// What is asked for: `resource.group`, `resource.group/subresource`, and a name after `=`.
+fn asked(namespace: &str, verb: &str, what: &str) -> ResourceAttributes {
+    let (what, name) = what.split_once('=').map_or((what, None), |(what, name)| (what, Some(name)));
+    let (what, subresource) = what.split_once('/').map_or((what, None), |(what, below)| (what, Some(below)));
+    let (resource, group) = what.split_once('.').unwrap_or((what, ""));
+    let text = |text: &str| Some(text.to_owned());
+    ResourceAttributes {
+        namespace: text(namespace),
+        verb: text(verb),
+        group: text(group),
+        resource: text(resource),
+        subresource: subresource.and_then(text),
+        name: name.and_then(text),
+        ..ResourceAttributes::default()
+    }
+}
+
+/// Whether the service account may do `verb` on `what` in `namespace`, as the API server judges.
+async fn may(plane: &ControlPlane, namespace: &str, verb: &str, what: &str) -> bool {
+    let spec = SubjectAccessReviewSpec {
+        user: Some(account()),
+        // What every authenticated account may do is not the chart's gift, but it is asked with it.
+        groups: Some(vec!["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()]),
+        resource_attributes: Some(asked(namespace, verb, what)),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let answer = Api::all(plane.client()).create(&PostParams::default(), &review).await.unwrap();
+    answer.status.unwrap().allowed
+}
+
+#[tokio::test]
+async fn the_account_may_do_what_the_operator_does_and_nothing_else() {
+    let Some(plane) = installed("the_account_may_do_what_the_operator_does", &[], &[]).await else { return };
+    let needed = [
+        ("get list watch patch", "ferrvaultsecrets.ferrvault.com"),
+        ("patch", "ferrvaultsecrets.ferrvault.com/status"),
+        ("update", "ferrvaultsecrets.ferrvault.com/finalizers"),
+        ("get list watch patch", "ferrvaultconnections.ferrvault.com"),
+        ("patch", "ferrvaultconnections.ferrvault.com/status"),
+        ("get list watch create patch", "secrets"),
+        ("get patch", "deployments.apps"),
+        ("get patch", "statefulsets.apps"),
+        ("get patch", "daemonsets.apps"),
+        ("create", "events.events.k8s.io"),
+    ];
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+    for (allowed, what) in needed {
+        let allowed: Vec<_> = allowed.split(' ').collect();
+        for verb in verbs {
+            assert_eq!(may(&plane, "shop", verb, what).await, allowed.contains(&verb), "{verb} {what}");
+        }
+    }
+    for what in
+        ["pods", "configmaps", "namespaces", "nodes", "leases.coordination.k8s.io", "roles.rbac.authorization.k8s.io"]
+    {
+        for verb in ["get", "list", "create", "patch"] {
+            assert!(!may(&plane, "shop", verb, what).await, "{verb} {what}");
+        }
+    }
+    let lease = "leases.coordination.k8s.io=ferrvault-operator.ferrvault.com";
+    for (verb, what, expected) in [
+        ("create", "leases.coordination.k8s.io", true),
+        ("get", lease, true),
+        ("update", lease, true),
+        ("update", "leases.coordination.k8s.io=of-somebody-else", false),
+        ("get", "secrets=ferrvault-operator-key", true),
+    ] {
+        assert_eq!(may(&plane, HOME, verb, what).await, expected, "{verb} {what} at home");
+    }
+}
+
+#[tokio::test]
+async fn with_a_watched_namespace_the_account_sees_no_other() {
+    let test = "with_a_watched_namespace_the_account_sees_no_other";
+    let Some(plane) = installed(test, &["watchNamespace=shop"], &[]).await else { return };
+    for (namespace, verb, what, expected) in [
+        ("shop", "list", "ferrvaultsecrets.ferrvault.com", true),
+        ("shop", "patch", "secrets", true),
+        ("other", "list", "ferrvaultsecrets.ferrvault.com", false),
+        ("other", "get", "secrets", false),
+        ("other", "patch", "deployments.apps", false),
+        // At home only its own key: neither other Secrets there nor a list of them.
+        (HOME, "create", "secrets", true),
+        (HOME, "get", "secrets=ferrvault-operator-key", true),
+        (HOME, "get", "secrets=of-somebody-else", false),
+        (HOME, "list", "secrets", false),
+        (HOME, "patch", "secrets=ferrvault-operator-key", false),
+        (HOME, "create", "leases.coordination.k8s.io", true),
+    ] {
+        assert_eq!(may(&plane, namespace, verb, what).await, expected, "{verb} {what} in {namespace}");
+    }
+}
+
+/// Some clusters let only those name an owner to block who could block it otherwise.
+#[tokio::test]
+async fn owner_references_are_accepted_where_their_permission_is_enforced() {
+    let admission = ["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"];
+    let test = "owner_references_are_accepted_where_their_permission_is_enforced";
+    let Some(plane) = installed(test, &[], &admission).await else { return };
+    let resource = json!({"apiVersion": "ferrvault.com/v1alpha1", "kind": "FerrVaultSecret",
+                          "metadata": {"name": "db", "namespace": "shop"},
+                          "spec": {"connectionRef": {"name": "main"}, "vault": "db"}});
+    let tools = plane.tools();
+    tools.kubectl_with(["create", "-f", "-"], &resource.to_string()).await.unwrap();
+    let uid = tools.kubectl(["-n", "shop", "get", "fvs", "db", "-o", "jsonpath={.metadata.uid}"]).await.unwrap();
+    let owner = json!({"apiVersion": "ferrvault.com/v1alpha1", "kind": "FerrVaultSecret", "name": "db", "uid": uid,
+                       "controller": true, "blockOwnerDeletion": true});
+    let target = json!({"apiVersion": "v1", "kind": "Secret",
+                        "metadata": {"name": "db", "namespace": "shop", "ownerReferences": [owner]}});
+    let account = format!("--as={}", account());
+    tools.kubectl_with(["create", "-f", "-", &account], &target.to_string()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_definitions_and_the_resources_outlive_the_release_unless_asked_otherwise() {
+    let Some(plane) = installed("the_definitions_outlive_the_release", &[], &[]).await else { return };
+    let tools = plane.tools();
+    let connection = json!({"apiVersion": "ferrvault.com/v1alpha1", "kind": "FerrVaultConnection",
+                            "metadata": {"name": "main", "namespace": "shop"},
+                            "spec": {"url": "https://vault.example", "tokenSecretRef": {"name": "t", "key": "t"}}});
+    tools.kubectl_with(["create", "-f", "-"], &connection.to_string()).await.unwrap();
+
+    tools.helm(["uninstall", RELEASE, "-n", HOME]).await.unwrap();
+    let deployments = tools.kubectl(["-n", HOME, "get", "deployments,services,roles", "-o", "name"]).await.unwrap();
+    assert_eq!(deployments, "", "the release is gone");
+    let found = tools.kubectl(["-n", "shop", "get", "fvc", "-o", "name"]).await.unwrap();
+    assert_eq!(found.trim(), "ferrvaultconnection.ferrvault.com/main");
+
+    // The next release, whatever its name, takes them over; this one is to take them along when it goes.
+    let chart = chart();
+    let again = ["install", "second", &chart, "-n", "other", "--take-ownership", "--set", "crds.keep=false"];
+    tools.helm(again).await.unwrap();
+    tools.helm(["uninstall", "second", "-n", "other", "--wait"]).await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(plane.client());
+    for name in [FerrVaultSecret::crd_name(), FerrVaultConnection::crd_name()] {
+        assert!(definitions.get_opt(name).await.unwrap().is_none(), "{name} is still there");
+    }
+}
