@@ -1,6 +1,6 @@
 //! `ferrvault-dev`: the dev server and its client verbs.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -13,6 +13,7 @@ async fn main() -> ExitCode {
     // Standard output belongs to what the verbs print.
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(EnvFilter::try_from_env("FERRVAULT_DEV_LOG").unwrap_or_else(|_| EnvFilter::new("warn")))
         .init();
     let mut out = std::io::stdout();

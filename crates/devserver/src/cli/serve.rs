@@ -15,6 +15,7 @@ use crate::secret_text::{SecretText, serialize_exposed};
 use crate::{Config, DEFAULT_BEARER_LIFETIME, DEFAULT_RATE_LIMIT, Server};
 
 #[derive(Args)]
+#[command(after_help = "FERRVAULT_DEV_LOG=debug shows each call on standard error, without tokens and values.")]
 pub(super) struct ServeArgs {
     /// Where the API listens; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:8200", value_name = "ADDRESS")]
@@ -76,6 +77,11 @@ pub(super) async fn run(args: ServeArgs, data: &Path, out: &mut (dyn Write + Sen
         ..Config::new(data)
     })
     .await?;
+    // The server serves whether or not anybody still reads the greeting.
+    if let Err(error) = greet(&server, data, out) {
+        tracing::warn!(%error, "the greeting could not be written");
+    }
+    // Last, so that a script which waits for the file finds the greeting, too.
     if let Some(file) = &args.ready_file {
         let address = server.address();
         let ready = Ready {
@@ -85,10 +91,6 @@ pub(super) async fn run(args: ServeArgs, data: &Path, out: &mut (dyn Write + Sen
             token: server.admin_token(),
         };
         replace_with_json(file, &ready)?;
-    }
-    // The server serves whether or not anybody still reads the greeting.
-    if let Err(error) = greet(&server, data, out) {
-        tracing::warn!(%error, "the greeting could not be written");
     }
     tokio::select! {
         _ = terminate.recv() => {}

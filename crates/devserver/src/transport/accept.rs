@@ -17,9 +17,12 @@ use tokio_rustls::TlsAcceptor;
 use super::cut::CuttableStream;
 use super::{Aborted, Cut, Outgoing};
 
-/// A client that has not finished its handshake, or the head of its request, by then is dropped: 10 s, what a client
-/// gives a whole call.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A client that has not finished its TLS handshake by then is dropped: 10 s, what a client gives a whole call.
+const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Longest silence between two requests: 2 min, more than the 90 s for which clients usually keep an idle connection. So
+/// it is the client that closes, and no request meets a connection that the server is just closing.
+const IDLE_LIMIT: Duration = Duration::from_mins(2);
 
 /// How long calls may go on when the server stops: long enough for one that waits for the disk, and stalled ones must
 /// not hold up the stop.
@@ -83,7 +86,7 @@ async fn connection<H: Handler>(
     let stream = CuttableStream::new(stream, cut.clone());
     match tls {
         None => speak_http(stream, cut, handler, stop).await,
-        Some(tls) => match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+        Some(tls) => match tokio::time::timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
             Ok(Ok(stream)) => speak_http(stream, cut, handler, stop).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
@@ -99,7 +102,7 @@ where
     let service = service_fn(move |request| Arc::clone(&handler).handle(request, cut.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(IDLE_LIMIT)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let result = tokio::select! {
