@@ -121,3 +121,24 @@ pub enum Error {
     #[error("{0}")]
     Running(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_no_control_plane_is_told_each_way_to_get_one() {
+        let unusable = Error::GoUnusable { go: "/old/go".into(), says: "go.mod requires go >= 1.26.0".to_owned() };
+        for (error, ways) in [
+            (Error::GoMissing, ["go.dev/doc/install", "KUBEBUILDER_ASSETS", "--assets"]),
+            (unusable, ["GOTOOLCHAIN=auto", "KUBEBUILDER_ASSETS", "/old/go"]),
+            (Error::NotBuilt, ["cargo xtask control-plane build", "KUBEBUILDER_ASSETS", "kube-apiserver"]),
+            (Error::NoCacheFolder, ["HOME", "XDG_CACHE_HOME", "absolute"]),
+        ] {
+            let text = error.to_string();
+            for way in ways {
+                assert!(text.contains(way), "{way} is not in: {text}");
+            }
+        }
+    }
+}

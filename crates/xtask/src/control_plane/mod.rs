@@ -212,7 +212,8 @@ impl ControlPlane {
         kubeconfig::cluster_entry(&self.server(), &self.ca_pem)
     }
 
-    /// A client as its administrator.
+    /// A client as its administrator. It belongs to the runtime that the control plane was started in; a test with a
+    /// runtime of its own makes one from the kubeconfig, with [`client()`].
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
@@ -272,7 +273,9 @@ impl ControlPlane {
     pub async fn start_apiserver(&self) -> Result<(), Error> {
         self.stop_apiserver().await;
         let apiserver = self.apiserver_launch.start()?;
-        let outcome = ready::apiserver(&apiserver, &self.client).await;
+        // A client of the present runtime: the one of the start may be gone.
+        let client = client(&self.kubeconfig).await?;
+        let outcome = ready::apiserver(&apiserver, &client).await;
         *self.slot() = Some(apiserver);
         outcome
     }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::PostParams;
 
-use super::{ControlPlane, Error, Token, kubeconfig};
+use super::{ControlPlane, Error, Token, client, kubeconfig};
 
 /// A day: longer than any demo that somebody leaves running.
 const TOKEN_SECONDS: i64 = 24 * 60 * 60;
@@ -56,7 +56,7 @@ pub async fn kubeconfig_for_service_account(
 impl ControlPlane {
     /// A token of a service account, for the API server (no audiences) or for somebody else.
     pub async fn service_account_token(&self, namespace: &str, name: &str, audiences: &[&str]) -> Result<Token, Error> {
-        service_account_token(&self.client(), namespace, name, audiences).await
+        service_account_token(&client(self.kubeconfig()).await?, namespace, name, audiences).await
     }
 
     /// Writes a kubeconfig that holds a new token of a service account, and nothing more than that account may do.
@@ -72,7 +72,8 @@ impl ControlPlane {
         server: &str,
     ) -> Result<PathBuf, Error> {
         let cluster = kubeconfig::cluster_entry(server, self.ca_pem());
-        kubeconfig_for_service_account(&self.client(), &cluster, self.folder(), namespace, name).await
+        let client = client(self.kubeconfig()).await?;
+        kubeconfig_for_service_account(&client, &cluster, self.folder(), namespace, name).await
     }
 
     /// The administrator's kubeconfig for a server at another URL, such as a proxy in front of the API server.

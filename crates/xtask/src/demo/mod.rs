@@ -13,7 +13,7 @@ mod story;
 use std::path::PathBuf;
 
 use crate::control_plane::foreground::Stop;
-use crate::control_plane::{self, build};
+use crate::control_plane::{self, Component, build};
 use crate::process::ProcessError;
 use crate::test_run;
 use cluster::Cluster;
@@ -86,9 +86,20 @@ pub enum Error {
     Interrupted(&'static str),
 }
 
+/// What the demo cannot do without; a folder of the user's may lack some of it.
+fn needed(options: &Options) -> impl Iterator<Item = Component> {
+    let of_their_own = options.context.is_some();
+    let tools = |component: &Component| matches!(component, Component::Kubectl | Component::Helm);
+    Component::ALL.into_iter().filter(move |component| !of_their_own || tools(component))
+}
+
 /// Plays the story, and then either ends or stays up until it is told to end.
 pub async fn run(options: &Options) -> Result<(), Error> {
     let binaries = build::ensure(options.assets.as_deref()).await?;
+    for component in needed(options) {
+        // Said now and not after a minute of compiling.
+        binaries.path(component)?;
+    }
     test_run::build_products()?;
     let mut stop = Stop::new()?;
     // Everything until here touches nothing but caches; from here on a signal must clear up.
@@ -120,4 +131,18 @@ pub async fn run(options: &Options) -> Result<(), Error> {
         why = stop.signalled() => Err(Error::Interrupted(why)),
     };
     outcome.and(cleared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_a_cluster_of_the_users_only_the_tools_are_needed() {
+        let own: Vec<Component> = needed(&Options::default()).collect();
+        assert_eq!(own, Component::ALL);
+        let options = Options { context: Some("kind".to_owned()), ..Options::default() };
+        let users: Vec<Component> = needed(&options).collect();
+        assert_eq!(users, [Component::Kubectl, Component::Helm]);
+    }
 }
