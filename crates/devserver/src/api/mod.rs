@@ -1,6 +1,6 @@
 //! The HTTP API of FerrVault, in both of its modes, plus the calls behind the client verbs.
 //!
-//! From a [`call::Call`] to an [`answer::Answer`]: no socket, no fault and no counter is known here. What is answered as
+//! From a `call::Call` to an `answer::Answer`: no socket, no fault and no counter is known here. What is answered as
 //! done is durable.
 
 mod access;
