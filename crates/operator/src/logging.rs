@@ -75,9 +75,45 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Write};
+    use std::panic::catch_unwind;
+    use std::sync::{Arc, Mutex};
+
     use tracing::Level as Event;
 
     use super::*;
+
+    /// Log lines kept in memory.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_logged_with_its_place_and_without_its_message() {
+        let lines = Lines::default();
+        let kept = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || kept.clone()).with_ansi(false).finish();
+        // The hook is the whole process's, and other tests panic on purpose: theirs go where they went before.
+        let (here, before) = (std::thread::current().id(), std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |panic| {
+            if std::thread::current().id() == here { log_panic(panic) } else { before(panic) }
+        }));
+        let caught = tracing::subscriber::with_default(subscriber, || catch_unwind(|| panic!("password is hunter2")));
+        let _ = std::panic::take_hook();
+        assert!(caught.is_err());
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("panicked") && text.contains("logging.rs:"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
 
     #[test]
     fn levels_are_read_by_name_and_by_zaps_numbers() {

@@ -135,7 +135,7 @@ pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
         if timeout(DRAIN, working.all_ended()).await.is_err() {
             tracing::warn!(after = ?DRAIN, "passes that still ran were cut off; the next start goes on where they were");
         }
-        // Dropping cuts them off, and they must be gone before the lease is.
+        // Before the lease is given back: whoever takes it must not find a pass of ours still beginning writes.
         working.shutdown().await;
         drained.cancel();
         let _ = timeout(RELEASE, lasting.end_of("the election")).await;

@@ -128,3 +128,15 @@ async fn a_key_that_moves_to_another_group_waits_there() {
     bench.until(10.0).await;
     assert_eq!(bench.story(), ["0 first x", "1 a x", "2 c x+moved", "3 b x"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn asking_again_for_a_key_that_waits_does_not_cost_its_group_the_turn() {
+    let bench = Bench::new(1, taking(1));
+    bench.add("first", "g", "x");
+    bench.until(0.5).await;
+    bench.add("a", "a", "x");
+    bench.add("b", "b", "x");
+    bench.add("a", "a", "again");
+    bench.until(10.0).await;
+    assert_eq!(bench.story(), ["0 first x", "1 a x+again", "2 b x"]);
+}
