@@ -397,3 +397,50 @@ async fn the_definitions_and_the_resources_outlive_the_release_unless_asked_othe
         assert!(definitions.get_opt(name).await.unwrap().is_none(), "{name} is still there");
     }
 }
+
+/// Every value, as `a.b`; maps that are handed on as they are count as one.
+fn paths(prefix: &str, values: &Value, found: &mut Vec<String>) {
+    for (name, value) in values.as_object().unwrap() {
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let handed_on = ["resources", "podSecurityContext", "securityContext"].contains(&path.as_str());
+        if value.as_object().is_some_and(|map| !map.is_empty()) && !handed_on {
+            paths(&path, value, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_value_is_explained() {
+    let read = |file: &str| std::fs::read_to_string(format!("{}/{file}", chart())).unwrap();
+    let values: Value = serde_saphyr::from_str(&read("values.yaml")).unwrap();
+    let readme = read("README.md");
+    let mut found = Vec::new();
+    paths("", &values, &mut found);
+    assert!(found.len() > 30, "{found:?}");
+    let unexplained: Vec<_> = found.iter().filter(|path| !readme.contains(&format!("`{path}`"))).collect();
+    assert!(unexplained.is_empty(), "not in the chart's README: {unexplained:?}");
+}
+
+#[tokio::test]
+async fn its_pods_pass_the_restricted_pod_security_standard() {
+    let values = ["oidcToken.enabled=true", "oidcToken.allowOrigins={https://api.example.com}"];
+    let Some(plane) = installed("its_pods_pass_the_restricted_standard", &values, &[]).await else { return };
+    let tools = plane.tools();
+    let enforce = "pod-security.kubernetes.io/enforce=restricted";
+    tools.kubectl(["label", "namespace", HOME, enforce]).await.unwrap();
+    let deployment = tools.kubectl(["-n", HOME, "get", "deployments", "-o", "json"]).await.unwrap();
+    let deployments: Value = serde_json::from_str(&deployment).unwrap();
+    let mut spec = deployments["items"][0]["spec"]["template"]["spec"].clone();
+    let pod = |spec: &Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": HOME}, "spec": spec})
+            .to_string()
+    };
+    let dry = ["create", "--dry-run=server", "-f", "-"];
+    tools.kubectl_with(dry, &pod(&spec)).await.unwrap();
+    // The standard is in force: without the chart's settings the same pod is refused.
+    spec["containers"][0]["securityContext"] = json!({});
+    let refused = tools.kubectl_with(dry, &pod(&spec)).await.unwrap_err().to_string();
+    assert!(refused.contains("violates PodSecurity"), "{refused}");
+}
