@@ -150,7 +150,7 @@ fn a_transform_that_says_too_little_is_refused() {
 #[test]
 fn a_prefix_or_suffix_without_value_changes_nothing_as_under_the_go_operator() {
     for type_ in ["prefix", "suffix"] {
-        let content = Content::from_iter([("A".to_owned(), CANARY.into())]);
+        let content = Content::from_iter([("A".to_owned(), SecretBytes::from(CANARY))]);
         assert_eq!(apply(&[transform(type_)], content.clone()).unwrap(), content, "{type_}");
     }
 }
