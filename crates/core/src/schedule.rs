@@ -12,19 +12,19 @@ use crate::refusal::{Refusal, Retry};
 /// First delay of every backoff.
 const BACKOFF_START: Duration = Duration::from_secs(1);
 /// No backoff is slower than this: five minutes is the longest a healed cluster may stay unnoticed.
-pub const BACKOFF_CAP: Duration = Duration::from_secs(5 * 60);
+pub const BACKOFF_CAP: Duration = Duration::from_mins(5);
 /// A token that was refused is not tried more often than this: servers lock out who insists.
-const AUTH_RETRY: Duration = Duration::from_secs(5 * 60);
+const AUTH_RETRY: Duration = Duration::from_mins(5);
 /// A key that was just forgotten tends to be added within the minute.
-const MISSING_KEYS_RETRY: Duration = Duration::from_secs(60);
+const MISSING_KEYS_RETRY: Duration = Duration::from_mins(1);
 /// A workload that is waited for is looked for this often: it has to be restarted within 30 s of its creation, and a
 /// look takes at most one call's deadline of 10 s.
 const MISSING_WORKLOAD_CAP: Duration = Duration::from_secs(20);
 /// Where neither the resource nor the operator has a scheduled look, a refused stage is still tried again this often:
 /// `0s` turns the schedule off, not the retries.
-const UNSCHEDULED_RETRY: Duration = Duration::from_secs(60 * 60);
+const UNSCHEDULED_RETRY: Duration = Duration::from_hours(1);
 /// No `Retry-After` is believed beyond this: a day-long one would be an outage by typo.
-const RETRY_AFTER_CAP: Duration = Duration::from_secs(60 * 60);
+const RETRY_AFTER_CAP: Duration = Duration::from_hours(1);
 
 /// How often a resource is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

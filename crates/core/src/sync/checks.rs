@@ -70,20 +70,20 @@ fn first(found: Option<Refusal>) -> Result<(), Refusal> {
     found.map_or(Ok(()), Err)
 }
 
-fn invalid_spec(message: impl Into<String>) -> Option<Refusal> {
-    Some(Refusal::new(Reason::InvalidSpec, message))
+fn invalid_spec(message: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::InvalidSpec, message)
 }
 
 fn connection_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
     if resource.spec.connection_ref.name.is_empty() {
-        return invalid_spec("spec.connectionRef.name is empty; name a FerrVaultConnection of this namespace");
+        return Some(invalid_spec("spec.connectionRef.name is empty; name a FerrVaultConnection of this namespace"));
     }
     None
 }
 
 fn vault_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
     if resource.spec.vault.is_empty() {
-        return invalid_spec("spec.vault is empty; name the vault to read");
+        return Some(invalid_spec("spec.vault is empty; name the vault to read"));
     }
     None
 }
@@ -91,33 +91,35 @@ fn vault_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
 fn refresh_interval_unreadable(resource: &FerrVaultSecret) -> Option<Refusal> {
     let text = resource.spec.refresh_interval.as_deref()?;
     let error = GoDuration::parse_non_negative(text).err()?;
-    invalid_spec(format!("spec.refreshInterval: {error}"))
+    Some(invalid_spec(format!("spec.refreshInterval: {error}")))
 }
 
 fn selector_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
     let index = resource.wanted_names().iter().position(|name| name.trim().is_empty())?;
-    invalid_spec(format!("spec.selector.names[{index}] is empty; name a key or remove the entry"))
+    Some(invalid_spec(format!("spec.selector.names[{index}] is empty; name a key or remove the entry")))
 }
 
 fn target_impossible(resource: &FerrVaultSecret) -> Option<Refusal> {
     let (name, type_) = (resource.target_name(), resource.target_type());
     if !is_dns_subdomain(name) {
-        return invalid_spec(format!(
+        return Some(invalid_spec(format!(
             "spec.target.name {name:?} is no name for a Secret; use lower-case letters, digits, '-' and '.', \
              beginning and ending with a letter or digit, at most {MAX_NAME} characters"
-        ));
+        )));
     }
     if REFUSED_TYPES.contains(&type_) {
-        return invalid_spec(format!("spec.target.type {type_} is refused: such a Secret grants rights of its own"));
+        return Some(invalid_spec(format!(
+            "spec.target.type {type_} is refused: such a Secret grants rights of its own"
+        )));
     }
     None
 }
 
 fn workload_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
     let index = resource.spec.rollout_restart.iter().position(|workload| !is_dns_subdomain(&workload.name))?;
-    invalid_spec(format!(
+    Some(invalid_spec(format!(
         "spec.rolloutRestart[{index}].name is not the name of a workload; correct or remove the entry"
-    ))
+    )))
 }
 
 fn connection_not_found(resource: &FerrVaultSecret) -> Refusal {
@@ -200,11 +202,11 @@ fn target_type_differs(resource: &FerrVaultSecret, target: &ObservedTarget) -> O
     if wanted == found {
         return None;
     }
-    invalid_spec(format!(
+    Some(invalid_spec(format!(
         "Secret {:?} has type {found} and Kubernetes does not let a type change; \
          set spec.target.type to {found}, or delete the Secret to have it made anew with type {wanted}",
         resource.target_name()
-    ))
+    )))
 }
 
 fn is_dns_subdomain(name: &str) -> bool {

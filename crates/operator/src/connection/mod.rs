@@ -1,4 +1,4 @@
-//! The controller of FerrVaultConnections: probes them, and keeps them while resources refer to them.
+//! The controller of connections: probes them, and keeps them while resources refer to them.
 //!
 //! ```text
 //! due ─▶ connection, who refers to it ─▶ finalizer ─▶ token, /health ─▶ status, event ─▶ next wake

@@ -15,7 +15,7 @@ use crate::key::ObjectKey;
 use crate::settings::PROBE_INTERVAL;
 
 /// A connection that is not Ready is probed again at least this often: its resources wait for it.
-const RETRY_CAP: Duration = Duration::from_secs(60);
+const RETRY_CAP: Duration = Duration::from_mins(1);
 
 /// Writes the status: times only where nothing else changed.
 pub(super) async fn report(

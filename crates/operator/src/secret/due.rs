@@ -10,6 +10,9 @@ use tokio::time::Instant;
 use crate::key::ObjectKey;
 use crate::queue::Work;
 
+/// Only the newest states of a Secret matter: a burst of foreign edits must not grow the queue.
+const SEEN_KEPT: usize = 4;
+
 /// What put a key into the queue, merged while it waits there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due {
@@ -42,10 +45,8 @@ impl Work for Due {
     fn merge(&mut self, newer: Self) {
         self.sync |= newer.sync;
         self.timer |= newer.timer;
-        // Only the newest states matter: a burst of foreign edits must not grow the queue.
-        const KEPT: usize = 4;
         self.seen.extend(newer.seen);
-        let surplus = self.seen.len().saturating_sub(KEPT);
+        let surplus = self.seen.len().saturating_sub(SEEN_KEPT);
         self.seen.drain(..surplus);
     }
 }

@@ -1,4 +1,4 @@
-//! The controller of FerrVaultSecrets: one pass, two stages, one report.
+//! The controller of resources: one pass, two stages, one report.
 //!
 //! ```text
 //! due ─▶ resource ─▶ sync stage ─▶ restart stage ─▶ status, events, metrics ─▶ next wake

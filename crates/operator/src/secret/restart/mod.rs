@@ -61,17 +61,16 @@ async fn pay(
     read: Option<Vec<(ferrvault_api::secret::WorkloadRef, ferrvault_core::restart::WorkloadState)>>,
     progress: &Progress,
 ) -> Ended {
-    let workloads = match read {
-        Some(workloads) => workloads,
-        None => {
-            let workloads = read_workloads(ctx, resource, progress).await;
-            // Rule 4: the second look. Without it a former leader stamps a version that is no longer the target's.
-            progress.at(format!("looking at Secret {} again", resource.target_name()));
-            match observe::current_version(ctx, resource).await {
-                Ok(Some(version)) if version == current => workloads,
-                Ok(_) => return Ended::Unsettled("the target changed while its workloads were read".to_owned()),
-                Err(why) => return Ended::Unsettled(why),
-            }
+    let workloads = if let Some(workloads) = read {
+        workloads
+    } else {
+        let workloads = read_workloads(ctx, resource, progress).await;
+        // Rule 4: the second look. Without it a former leader stamps a version that is no longer the target's.
+        progress.at(format!("looking at Secret {} again", resource.target_name()));
+        match observe::current_version(ctx, resource).await {
+            Ok(Some(version)) if version == current => workloads,
+            Ok(_) => return Ended::Unsettled("the target changed while its workloads were read".to_owned()),
+            Err(why) => return Ended::Unsettled(why),
         }
     };
     let recorded = resource.status.as_ref().map(|status| status.rollouts.as_slice()).unwrap_or_default();
