@@ -8,5 +8,6 @@ pub mod control_plane;
 pub mod crds;
 pub mod demo;
 pub mod process;
+pub mod programs;
 pub mod repository;
 pub mod test_run;

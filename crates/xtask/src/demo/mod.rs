@@ -7,7 +7,6 @@ mod cluster;
 mod narrate;
 mod objects;
 mod observe;
-mod programs;
 mod story;
 
 use std::path::PathBuf;
@@ -15,6 +14,7 @@ use std::path::PathBuf;
 use crate::control_plane::foreground::Stop;
 use crate::control_plane::{self, Component, build};
 use crate::process::ProcessError;
+use crate::programs;
 use crate::test_run;
 use cluster::Cluster;
 use story::Story;
@@ -39,6 +39,9 @@ pub enum Error {
     /// One of the programs.
     #[error(transparent)]
     Process(#[from] ProcessError),
+    /// The dev server or the operator.
+    #[error(transparent)]
+    Program(#[from] programs::Error),
     /// The operator or the dev server could not be built.
     #[error(transparent)]
     Build(#[from] test_run::Error),
@@ -61,14 +64,6 @@ pub enum Error {
         seen: String,
         /// The operator's last words.
         log: String,
-    },
-    /// A verb of the dev server's failed.
-    #[error("`ferrvault-dev {verb}` failed: {says}")]
-    Verb {
-        /// Which one.
-        verb: String,
-        /// What it said.
-        says: String,
     },
     /// A file or program could not be used.
     #[error("{}: {source}", path.display())]

@@ -17,10 +17,10 @@ use super::objects::{
     CONNECTION, NAMESPACE, PODS, RELEASE, RESOURCE, ROTATED, STEADY, SYSTEM, TARGET, TOKEN_SECRET, VAULT,
 };
 use super::observe::{Look, observe};
-use super::programs::{DevServer, Operator, account_of};
 use super::{Error, narrate, objects};
 use crate::control_plane::client;
 use crate::process::Process;
+use crate::programs::{DevServer, Operator, account_of};
 
 mod ending;
 mod seen;
@@ -55,8 +55,8 @@ impl Story {
 
     async fn fill_a_vault(&mut self) -> Result<(), Error> {
         narrate::heading("FerrVault: a dev server with one vault of two secrets");
-        let dev = DevServer::start(self.cluster.folder()).await?;
-        narrate::line(&format!("ferrvault-dev serves at {}", dev.url));
+        let dev = DevServer::start(self.cluster.folder(), &[]).await?;
+        narrate::line(&format!("ferrvault-dev serves at {}", dev.url()));
         self.dev_verb(&dev, &["vault", "create", VAULT], "").await?;
         let (user, password) = (format!("{STEADY}=shop"), format!("{ROTATED}=-"));
         // The value comes through standard input: arguments of a process are there for all to see.
@@ -81,9 +81,12 @@ impl Story {
         self.cluster.install_chart().await?;
         let deployments: Api<Deployment> = Api::namespaced(self.cluster.client.clone(), SYSTEM);
         let deployment = deployments.get(RELEASE).await.map_err(failed("reading the operator's Deployment"))?;
-        let kubeconfig = self.cluster.kubeconfig_of(SYSTEM, account_of(&deployment)).await?;
-        let operator = Operator::start(&deployment, &kubeconfig, self.cluster.folder()).await?;
-        narrate::line(&format!("ferrvault-operator runs as {SYSTEM}/{} and says that it is ready", operator.account));
+        let account = account_of(&deployment);
+        let kubeconfig = self.cluster.kubeconfig_of(SYSTEM, account).await?;
+        let log = self.cluster.folder().join("operator.log");
+        let operator = Operator::start(&deployment, &kubeconfig, "demo", &log).await?;
+        operator.ready().await?;
+        narrate::line(&format!("ferrvault-operator runs as {SYSTEM}/{account} and says that it is ready"));
         let as_operator = client(&kubeconfig).await?;
         for (verb, group, resource, allowed) in [
             ("patch", "apps", "deployments", true),
@@ -110,7 +113,7 @@ impl Story {
             "stringData": {"token": self.token.trim()},
         });
         self.create::<Secret>(self.here(), token).await?;
-        let url = self.dev()?.url.clone();
+        let url = self.dev()?.url().to_owned();
         self.create::<FerrVaultConnection>(self.here(), objects::connection(&url)).await?;
         let connections: Api<FerrVaultConnection> = self.here();
         observe("the connection is Ready: FerrVault answered", self.operator_process(), || async {
@@ -191,7 +194,7 @@ impl Story {
     /// Waits until the target equals the vault, and differs from an earlier version if there was one.
     async fn see_target(&self, what: &str, earlier: Option<&Target>) -> Result<Target, Error> {
         let secrets: Api<Secret> = self.here();
-        let wanted = self.dev()?.reveal(self.token.trim()).await?;
+        let wanted = self.dev()?.reveal(VAULT, self.token.trim()).await?;
         observe(what, self.operator_process(), || async {
             let secret = secrets.get_opt(TARGET).await?;
             Ok(seen::target(secret.as_ref(), &wanted, earlier))

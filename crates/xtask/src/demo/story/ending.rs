@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::super::objects::{NAMESPACE, RESOURCE, ROTATED, TARGET, VAULT};
-use super::super::programs::DevServer;
 use super::super::{Error, narrate};
 use super::Story;
+use crate::programs::DevServer;
 use crate::repository;
 
 /// Between two looks at the programs.
@@ -81,6 +81,6 @@ impl Story {
             _ => Ok(()),
         };
         let cleared = self.cluster.clear_up().await;
-        stopped.and(cleared)
+        stopped.map_err(Error::from).and(cleared)
     }
 }

@@ -12,9 +12,10 @@ use kube::api::ListParams;
 
 use ferrvault_api::{FerrVaultConnection, FerrVaultSecret, Reason, condition, marks};
 
+use crate::programs::Values;
+
 use super::super::objects::{NAMESPACE, PODS, WORKLOAD};
 use super::super::observe::Look;
-use super::super::programs::Values;
 
 /// A version of the target that was seen.
 pub(super) struct Target {
