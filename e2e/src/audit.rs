@@ -1,0 +1,86 @@
+//! What the API server was asked, by its own audit log: who, what, and with which answer. Never a body.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Who asked.
+    pub user: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, ...
+    pub verb: String,
+    /// Group of the resource; empty for the core one.
+    pub group: String,
+    /// `secrets`, `deployments`, `ferrvaultsecrets/status`, ...
+    pub resource: String,
+    /// Namespace; empty for what has none and for all.
+    pub namespace: String,
+    /// Name; empty for what has none.
+    pub name: String,
+    /// The answer's status.
+    pub code: u16,
+}
+
+impl Request {
+    /// In the words of a table: `patch deployments web`, with the status unless it was a success.
+    pub fn told(&self) -> String {
+        let code = if self.code < 300 { String::new() } else { format!(" -> {}", self.code) };
+        format!("{} {} {}{code}", self.verb, self.resource, self.name).trim_end().to_owned()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    verb: String,
+    user: User,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+    api_group: String,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    code: u16,
+}
+
+/// The requests in the log at `path`, in their order. A last line that is still being written is left out.
+pub fn read(path: &Path) -> Vec<Request> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+    complete.lines().map(|line| request(serde_json::from_str(line).expect("a line of the audit log"))).collect()
+}
+
+fn request(entry: Entry) -> Request {
+    let object = entry.object_ref.unwrap_or_default();
+    let resource = match object.subresource.as_str() {
+        "" => object.resource,
+        subresource => format!("{}/{subresource}", object.resource),
+    };
+    Request {
+        user: entry.user.username,
+        verb: entry.verb,
+        group: object.api_group,
+        resource,
+        namespace: object.namespace,
+        name: object.name,
+        code: entry.response_status.map(|status| status.code).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,41 @@
+//! Waiting for something to be so, with an end. What does not come about in time fails with what there was instead.
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take that should come at once. On an idle machine most of it takes a second or two; the rest is
+/// for one that compiles on all its cores meanwhile.
+pub const SOON: Duration = Duration::from_mins(1);
+
+/// Between two looks.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Looks until `look` finds what is waited for; its error says what there is instead. `epilogue` is asked when it was in
+/// vain, for what helps to understand why.
+pub async fn eventually<T>(
+    what: &str,
+    limit: Duration,
+    mut look: impl AsyncFnMut() -> Result<T, String>,
+    epilogue: impl FnOnce() -> String,
+) -> T {
+    let started = Instant::now();
+    loop {
+        let instead = match look().await {
+            Ok(found) => return found,
+            Err(instead) => instead,
+        };
+        if started.elapsed() >= limit {
+            let epilogue = epilogue();
+            panic!("not within {} s: {what}\nseen last:\n{instead}\n{epilogue}", limit.as_secs());
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// An object as a person reads it.
+pub fn yaml<T: serde::Serialize>(object: &T) -> String {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Some(metadata) = value.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    serde_saphyr::to_string(&value).unwrap_or_else(|_| value.to_string())
+}
