@@ -28,4 +28,6 @@ pub mod condition {
     pub const READY: &str = "Ready";
     /// No restart is owed.
     pub const ROLLOUT_RESTARTED: &str = "RolloutRestarted";
+    /// Passes end as often as they should: the resource is still looked after.
+    pub const FRESH: &str = "Fresh";
 }

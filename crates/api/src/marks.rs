@@ -13,6 +13,9 @@ pub const LEGACY_SECRET_FINALIZER: &str = "ferrvault.com/secret-cleanup";
 /// On a connection while a resource refers to it.
 pub const CONNECTION_FINALIZER: &str = "ferrvault.com/connection-cleanup";
 
+/// On a resource: any new value asks for a pass now.
+pub const REFRESH: &str = "ferrvault.com/refresh";
+
 /// The annotation on a pod template that names the version stamped there for the resource with this UID.
 ///
 /// Keyed by UID: a name segment is capped at 63 characters, a UID fits where a name may not, and two resources that

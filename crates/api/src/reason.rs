@@ -1,6 +1,6 @@
 //! Why a condition is what it is. One enum, one string form, shared by condition, event, log and metric.
 
-/// A reason of the `Ready` or `RolloutRestarted` condition of a resource, or of `Ready` of a connection.
+/// A reason of the `Ready`, `RolloutRestarted` or `Fresh` condition of a resource, or of `Ready` of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The target equals what FerrVault answered.
@@ -39,12 +39,24 @@ pub enum Reason {
     EmptyAnswer,
     /// The pass was cut at its deadline.
     ReconcileTimeout,
+    /// The pass ended in a mistake of the operator's own.
+    InternalError,
+    /// `spec.suspend` asks to leave the resource alone.
+    Suspended,
+    /// The status could not be written; of events and metrics alone, because no condition could show it.
+    StatusWriteFailed,
     /// Every listed workload was restarted for the current version.
     Restarted,
     /// A restart is owed and none was tried yet, or a workload is waited for.
     RolloutPending,
     /// A restart is owed and was refused.
     RolloutFailed,
+    /// Passes end as often as they should.
+    Current,
+    /// No pass has ended for longer than two refresh intervals and five minutes.
+    Stale,
+    /// A pass that was asked for has not ended within five minutes.
+    Overdue,
     /// The connection answers.
     Reachable,
     /// The connection is kept from being deleted while resources refer to it.
@@ -53,7 +65,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of declaration.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 29] = [
         Self::Synced,
         Self::MissingKeys,
         Self::ConnectionNotFound,
@@ -72,9 +84,15 @@ impl Reason {
         Self::TargetConflict,
         Self::EmptyAnswer,
         Self::ReconcileTimeout,
+        Self::InternalError,
+        Self::Suspended,
+        Self::StatusWriteFailed,
         Self::Restarted,
         Self::RolloutPending,
         Self::RolloutFailed,
+        Self::Current,
+        Self::Stale,
+        Self::Overdue,
         Self::Reachable,
         Self::DeletionBlocked,
     ];
@@ -100,9 +118,15 @@ impl Reason {
             Self::TargetConflict => "TargetConflict",
             Self::EmptyAnswer => "EmptyAnswer",
             Self::ReconcileTimeout => "ReconcileTimeout",
+            Self::InternalError => "InternalError",
+            Self::Suspended => "Suspended",
+            Self::StatusWriteFailed => "StatusWriteFailed",
             Self::Restarted => "Restarted",
             Self::RolloutPending => "RolloutPending",
             Self::RolloutFailed => "RolloutFailed",
+            Self::Current => "Current",
+            Self::Stale => "Stale",
+            Self::Overdue => "Overdue",
             Self::Reachable => "Reachable",
             Self::DeletionBlocked => "DeletionBlocked",
         }

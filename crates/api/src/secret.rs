@@ -24,6 +24,10 @@ const DURATION_RULE: &str = concat!(
     ")+)$')"
 );
 
+/// As much of the annotation `ferrvault.com/refresh` as counts, in bytes. It is repeated in the status, and the API server
+/// takes annotations of 256 KiB; a time or a UUID, which people write there, has at most 36.
+const REFRESH_COUNTS: usize = 256;
+
 /// Keeps one Kubernetes Secret equal to keys of a FerrVault vault.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,6 +46,7 @@ const DURATION_RULE: &str = concat!(
     printcolumn(name = "Project", type_ = "string", json_path = ".spec.project", priority = 1),
     printcolumn(name = "Ready", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].status"#),
     printcolumn(name = "Reason", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].reason"#),
+    printcolumn(name = "Fresh", type_ = "string", json_path = r#".status.conditions[?(@.type=="Fresh")].status"#),
     printcolumn(
         name = "Rollout",
         type_ = "string",
@@ -80,6 +85,9 @@ pub struct FerrVaultSecretSpec {
     /// Applied in order to what FerrVault answered.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<Transform>,
+    /// True leaves the resource, its Secret and its workloads alone until it is false again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<bool>,
 }
 
 /// Name of a connection in the same namespace.
@@ -188,7 +196,7 @@ pub struct Transform {
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = null_is_absent)]
 pub struct FerrVaultSecretStatus {
-    /// `Ready` and `RolloutRestarted`.
+    /// `Ready`, `RolloutRestarted` and `Fresh`.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -217,6 +225,9 @@ pub struct FerrVaultSecretStatus {
     /// Generation last synced successfully; a failure never advances it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// The value of the annotation `ferrvault.com/refresh` that the last pass asked for by it has answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_refresh: Option<String>,
     /// One entry per listed workload.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind", "name"]))]
@@ -270,5 +281,22 @@ impl FerrVaultSecret {
     /// Keys wanted; empty means every key of the vault.
     pub fn wanted_names(&self) -> &[String] {
         self.spec.selector.as_ref().map_or(&[], |selector| selector.names.as_slice())
+    }
+
+    /// Whether the resource is to be left alone.
+    pub fn is_suspended(&self) -> bool {
+        self.spec.suspend.unwrap_or_default()
+    }
+
+    /// The value of the annotation `ferrvault.com/refresh`, as far as it counts.
+    pub fn refresh_request(&self) -> Option<&str> {
+        let value = self.metadata.annotations.as_ref()?.get(crate::marks::REFRESH)?.as_str();
+        value.get(..value.floor_char_boundary(REFRESH_COUNTS))
+    }
+
+    /// Whether that value asks for a pass that has not been made.
+    pub fn refresh_is_due(&self) -> bool {
+        let handled = self.status.as_ref().and_then(|status| status.last_handled_refresh.as_deref());
+        self.refresh_request().is_some_and(|request| handled != Some(request))
     }
 }

@@ -67,7 +67,7 @@ fn columns_are_those_whose_fields_something_fills() {
     let narrow = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 0)).collect::<Vec<_>>();
     assert_eq!(columns(&connection()), narrow(&["URL", "Org", "Ready", "Reason", "Age"]));
     let (wide, shown): (Vec<_>, Vec<_>) = columns(&resource()).into_iter().partition(|(_, priority)| *priority > 0);
-    assert_eq!(shown, narrow(&["Vault", "Ready", "Reason", "LastAttempt", "LastSynced", "Age"]));
+    assert_eq!(shown, narrow(&["Vault", "Ready", "Reason", "Fresh", "LastAttempt", "LastSynced", "Age"]));
     assert_eq!(wide, [("Project".to_owned(), 1), ("Rollout".to_owned(), 1)]);
 }
 

@@ -6,6 +6,9 @@
 pub mod connection;
 pub mod content;
 pub mod duration;
+#[cfg(test)]
+mod fixtures;
+pub mod freshness;
 pub mod refusal;
 pub mod restart;
 pub mod schedule;

@@ -8,6 +8,7 @@ use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use crate::freshness::{self, Freshness};
 use crate::refusal::Refusal;
 use crate::restart::Settled;
 use crate::sync::Change;
@@ -64,7 +65,7 @@ pub enum Write {
 /// A condition that is another than before: worth an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// `Ready` or `RolloutRestarted`.
+    /// `Ready`, `RolloutRestarted` or `Fresh`.
     pub type_: &'static str,
     /// Whether it is True now.
     pub is_true: bool,
@@ -85,12 +86,28 @@ pub struct Rendered {
     pub transitions: Vec<Transition>,
 }
 
+impl Rendered {
+    /// The same of a pass that `request`, the value of the annotation `ferrvault.com/refresh` as the pass read it at its
+    /// beginning, has asked for.
+    #[must_use]
+    pub fn answering(mut self, request: Option<&str>) -> Self {
+        if request.is_some() && self.status.last_handled_refresh.as_deref() != request {
+            self.status.last_handled_refresh = request.map(str::to_owned);
+            self.write = Write::Full;
+        }
+        self
+    }
+}
+
 /// The status of a completed pass.
 pub fn render(resource: &FerrVaultSecret, sync: &SyncReport, restart: &RestartReport, now: Timestamp) -> Rendered {
     let mut draft = Draft::of(resource, now);
     draft.sync(sync);
     draft.restart(restart);
-    draft.status.last_attempted_at = Some(Time(now));
+    if let (SyncReport::Synced { version, .. }, RestartReport::NotDue) = (sync, restart) {
+        draft.unsettled(version);
+    }
+    draft.ended();
     draft.finish()
 }
 
@@ -101,6 +118,16 @@ pub fn render_timeout(resource: &FerrVaultSecret, step: &str, deadline: &str, no
     let mut draft = Draft::of(resource, now);
     let message = format!("the pass was cut after {deadline} while {step}; it is tried again");
     draft.refuse(&Refusal::new(Reason::ReconcileTimeout, message));
+    draft.finish()
+}
+
+/// The status of a pass that panicked while it was at `step`. `lastAttemptedAt` stays, as with one that was cut.
+pub fn render_panic(resource: &FerrVaultSecret, step: &str, now: Timestamp) -> Rendered {
+    let mut draft = Draft::of(resource, now);
+    let message = format!(
+        "the pass ended in a mistake of the operator while {step}; the target keeps what it holds and the pass is tried again"
+    );
+    draft.refuse(&Refusal::new(Reason::InternalError, message));
     draft.finish()
 }
 
@@ -146,9 +173,7 @@ impl<'r> Draft<'r> {
         let synced = self.before.observed_generation == Some(self.generation) && self.is_true(condition::READY);
         let stays_true = refusal.is_transient() && synced;
         let message = match &self.before.last_synced_at {
-            Some(Time(at)) if refusal.is_transient() => {
-                format!("{}; last synced at {}", refusal.message, seconds(*at))
-            }
+            Some(Time(at)) if refusal.is_transient() => with_last_success(&refusal.message, *at),
             _ => refusal.message.clone(),
         };
         self.set(condition::READY, stays_true, refusal.reason, message);
@@ -176,6 +201,17 @@ impl<'r> Draft<'r> {
         }
     }
 
+    /// The target was proved to hold `version`, and the restart stage then could not tell how far the workloads are: a
+    /// condition that is still True from an older version would not be true any more.
+    fn unsettled(&mut self, version: &Version) {
+        let last = self.status.last_rollout_hash.as_deref();
+        if last.is_some_and(|last| last != version.as_str()) && self.is_true(condition::ROLLOUT_RESTARTED) {
+            let message =
+                "a restart is owed for the content of the target; the workloads are looked at again".to_owned();
+            self.set(condition::ROLLOUT_RESTARTED, false, Reason::RolloutPending, message);
+        }
+    }
+
     /// True as it was, for this generation. Its first time is no news: nothing was restarted.
     fn nothing_owed(&mut self) {
         let before = self.status.conditions.iter().position(|c| c.type_ == condition::ROLLOUT_RESTARTED);
@@ -188,6 +224,25 @@ impl<'r> Draft<'r> {
                     self.transitions.pop();
                 }
             }
+        }
+    }
+
+    /// The end of a pass is what `Fresh` is about, so it goes into the same write and needs none of its own. That no pass
+    /// ends is for the watchdog to say, which does not depend on passes.
+    fn ended(&mut self) {
+        self.status.last_attempted_at = Some(Time(self.now));
+        let freshness = if self.resource.is_suspended() { Freshness::Suspended } else { Freshness::Current };
+        let was_false = freshness::said(Some(&self.before)).is_some_and(|before| before.status == "False");
+        let new = freshness::ended(self.resource, freshness, self.now);
+        let told = Transition {
+            type_: condition::FRESH,
+            is_true: true,
+            reason: freshness.reason(),
+            message: new.message.clone(),
+        };
+        merge(&mut self.status.conditions, new);
+        if was_false {
+            self.transitions.push(told);
         }
     }
 
@@ -295,11 +350,25 @@ fn seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-fn cut(message: String) -> String {
-    if message.chars().count() <= MAX_MESSAGE {
+/// What fits into the message of a condition.
+pub(crate) fn cut(message: String) -> String {
+    cut_to(message, MAX_MESSAGE)
+}
+
+fn cut_to(message: String, limit: usize) -> String {
+    if message.chars().count() <= limit {
         return message;
     }
-    let mut short: String = message.chars().take(MAX_MESSAGE - 1).collect();
+    let mut short: String = message.chars().take(limit.saturating_sub(1)).collect();
     short.push('…');
     short
 }
+
+/// The last success is what tells how old the data is, so it is the refusal that is cut.
+fn with_last_success(message: &str, at: Timestamp) -> String {
+    let success = format!("; last synced at {}", seconds(at));
+    cut_to(message.to_owned(), MAX_MESSAGE.saturating_sub(success.len())) + &success
+}
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ fn resource(name: &str, uid: &str, version: u64) -> FerrVaultSecret {
         refresh_interval: None,
         rollout_restart: Vec::new(),
         transforms: Vec::new(),
+        suspend: None,
     };
     let mut resource = FerrVaultSecret::new(name, spec);
     resource.metadata.namespace = Some("shop".to_owned());
