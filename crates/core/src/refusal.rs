@@ -54,3 +54,6 @@ impl Refusal {
         matches!(self.reason, Reason::Unreachable | Reason::RateLimited | Reason::ReconcileTimeout)
     }
 }
+
+#[cfg(test)]
+mod tests;

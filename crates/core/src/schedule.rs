@@ -93,3 +93,6 @@ pub fn backoff(attempts: u32, cap: Duration, jitter: f64) -> Duration {
     let full = BACKOFF_START.saturating_mul(1 << doublings).min(cap.max(BACKOFF_START));
     full.mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::refusal::Refusal;
-use crate::status::{Transition, condition_of, merge};
+use crate::status::{Transition, condition_of, cut, merge};
 
 /// At most this many resources are named in `DeletionBlocked`: five fit a terminal line.
 const NAMED_DEPENDENTS: usize = 5;
@@ -57,6 +57,7 @@ pub fn render(
         CheckReport::Refused(refusal) => (false, refusal.reason, refusal.message.clone()),
         CheckReport::DeletionBlocked(names) => (false, Reason::DeletionBlocked, blocked_message(names)),
     };
+    let message = cut(message);
     let generation = connection.metadata.generation.unwrap_or_default();
     let new = condition_of(condition::READY, is_true, reason, message.clone(), generation, now);
     let changed = merge(&mut status.conditions, new);
@@ -72,3 +73,6 @@ fn blocked_message(names: &[String]) -> String {
         "still used by FerrVaultSecret {shown}{rest}; it is deleted when they are gone or refer to another connection"
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,3 +112,6 @@ pub fn steps(
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,3 +74,6 @@ fn entry(
         .map_or(Time(now), |entry| entry.since.clone());
     Rollout { kind: workload.kind, name: workload.name.clone(), hash, state, since, message }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,17 @@ const RESOURCE: [ResourceCheck; 6] = [
     workload_name_empty,
 ];
 
+/// Whether the resource asks to be left alone. Goes before everything else, and stops the restart stage as well: a
+/// restart that is owed stays owed.
+pub fn suspended(resource: &FerrVaultSecret) -> Option<Refusal> {
+    resource.is_suspended().then(|| {
+        Refusal::new(
+            Reason::Suspended,
+            "spec.suspend is true: neither the target nor a workload is touched until it is false",
+        )
+    })
+}
+
 /// Checks the resource by itself, before anything else is read.
 pub fn resource(resource: &FerrVaultSecret) -> Result<(), Refusal> {
     first(RESOURCE.iter().find_map(|check| check(resource)))
@@ -144,8 +155,7 @@ fn credentials_ambiguous(spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
 
 fn cluster_id_malformed(spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
     let oidc = spec.oidc.as_ref()?;
-    let sound = oidc.cluster_id.len() == 36 && oidc.cluster_id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    (!sound).then(|| {
+    (!is_uuid(&oidc.cluster_id)).then(|| {
         Refusal::new(Reason::InvalidConnection, "the connection's oidc.clusterID is not a UUID of 36 characters")
     })
 }
@@ -209,9 +219,21 @@ fn target_type_differs(resource: &FerrVaultSecret, target: &ObservedTarget) -> O
     )))
 }
 
+/// Hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(index, byte)| match index {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
 fn is_dns_subdomain(name: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let label =
         |label: &str| !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-');
     name.len() <= MAX_NAME && name.split('.').all(label)
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,16 +144,16 @@ pub fn decide(question: Question<'_>) -> SyncPlan {
             let debt = records.last_rollout.is_none().then(|| version.clone());
             SyncPlan { debt, write, version: fresh(), change: Change::Replaced }
         }
+        // The bytes tell that the content is another, and a version that came back over other bytes would hide that from
+        // whoever restarts for those bytes right now (a former leader that has just written them).
+        (_, None) if target.content != *wanted => {
+            // What pods run on now has no name any more; the debt needs one.
+            let debt = records.last_rollout.is_none().then(|| Version::make(key, naming, &target.content));
+            SyncPlan { debt, write, version: fresh(), change: Change::Replaced }
+        }
         (_, None) => match lost_version(question) {
             Some(version) => SyncPlan { debt: None, write, version, change: Change::Repaired },
-            None if target.content == *wanted => {
-                SyncPlan { debt: None, write, version: fresh(), change: Change::Adopted }
-            }
-            None => {
-                // What pods run on now never had a name; the debt needs one.
-                let debt = records.last_rollout.is_none().then(|| Version::make(key, naming, &target.content));
-                SyncPlan { debt, write, version: fresh(), change: Change::Replaced }
-            }
+            None => SyncPlan { debt: None, write, version: fresh(), change: Change::Adopted },
         },
     }
 }
@@ -186,3 +186,6 @@ fn lost_version(question: Question<'_>) -> Option<Version> {
     let seen = records.content.iter().chain(&marks.seen).chain(&records.rollouts).chain(&records.last_rollout);
     seen.into_iter().find(|candidate| certain(candidate)).cloned()
 }
+
+#[cfg(test)]
+mod tests;

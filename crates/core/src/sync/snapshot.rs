@@ -1,8 +1,10 @@
 //! What the sync stage observes.
 
 use ferrvault_api::FerrVaultSecretStatus;
+use ferrvault_api::secret::WorkloadRef;
 
 use crate::content::Content;
+use crate::restart::WorkloadState;
 use crate::version::{Form, Version};
 
 /// Whose the target is, as its controller reference tells.
@@ -75,9 +77,26 @@ impl Records {
     }
 }
 
-/// The versions stamped on the listed workloads, as far as they could be read.
+/// The versions stamped on the listed workloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Every version seen on a workload.
     pub seen: Vec<Version>,
 }
+
+impl Marks {
+    /// What the workloads tell. One that could not be read may carry any version, so it counts as carrying one that
+    /// nobody knows: taking it for unmarked could bring a deleted target back under a version that it has left behind,
+    /// and its restart would be lost.
+    pub fn of(workloads: &[(WorkloadRef, WorkloadState)]) -> Self {
+        let seen = workloads.iter().filter_map(|(_, state)| match state {
+            WorkloadState::Present { mark, .. } => mark.clone(),
+            WorkloadState::Missing => None,
+            WorkloadState::Unreadable(_) => Some(Version::parse("unreadable")),
+        });
+        Self { seen: seen.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

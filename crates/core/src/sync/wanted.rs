@@ -72,7 +72,8 @@ fn nothing_found(resource: &FerrVaultSecret, target_exists: bool, content: &Cont
 /// Writing the token Secret without its token would lock the connection out for good.
 fn token_key_lost(resource: &FerrVaultSecret, token_key: Option<&str>, content: &Content) -> Result<(), Refusal> {
     let Some(key) = token_key else { return Ok(()) };
-    if content.0.get(key).is_some_and(|value| !value.is_empty()) {
+    // Whitespace around a token is trimmed when it is read, so a value of nothing else is no token either.
+    if content.0.get(key).is_some_and(|value| !value.expose().trim_ascii().is_empty()) {
         return Ok(());
     }
     Err(Refusal::new(
@@ -85,3 +86,6 @@ fn token_key_lost(resource: &FerrVaultSecret, token_key: Option<&str>, content: 
         ),
     ))
 }
+
+#[cfg(test)]
+mod tests;

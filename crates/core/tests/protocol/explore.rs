@@ -1,0 +1,290 @@
+//! Every interleaving of two actors, breadth first, so that the story of a violation is a shortest one.
+//!
+//! Between any two steps a pass may be cut, FerrVault's content may change, and somebody may interfere with what the
+//! cluster holds, as far as the scenario's budget goes. Wherever no pass runs, everything may also stop: then one actor
+//! is left alone with the cluster, and what holds at rest has to hold after a few passes of it.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
+
+use crate::actor::{Ending, Rules, Script, Stage, Violation, debt_is_on_record, holds_at_rest};
+use crate::hash::Fnv;
+use crate::oracle::Oracle;
+use crate::world::{At, Budget, Content, Name, Target, WORKLOADS, World};
+
+/// Passes that one undisturbed actor needs at most: one that ends on what a cut left behind, one that pays, one that
+/// finds nothing to do.
+const PASSES_TO_REST: usize = 4;
+
+/// What is explored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) start: fn(&mut World),
+    pub(crate) script: Script,
+    /// Passes that each actor may begin.
+    pub(crate) passes: [u8; 2],
+    pub(crate) budget: Budget,
+    pub(crate) rules: Rules,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Explored {
+    pub(crate) states: usize,
+    pub(crate) rests: usize,
+    pub(crate) asked: usize,
+    pub(crate) violation: Option<Story>,
+}
+
+/// How it came to a violation.
+pub(crate) struct Story {
+    pub(crate) violation: Violation,
+    pub(crate) steps: Vec<String>,
+}
+
+impl std::fmt::Debug for Story {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}", self.violation)?;
+        self.steps.iter().enumerate().try_for_each(|(index, step)| writeln!(f, "{:>3}. {step}", index + 1))
+    }
+}
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Begin { who: usize, whole: bool },
+    Step { who: usize, ending: Ending },
+    Cut { who: usize },
+    Upstream,
+    DeleteTarget,
+    StripMark(usize),
+    StripTarget,
+    EditTarget,
+}
+
+/// Explores all of `scenario`, up to the first violation.
+pub(crate) fn explore(scenario: Scenario) -> Explored {
+    let mut oracle = Oracle::new();
+    let mut start = World::new(scenario.passes, scenario.budget);
+    (scenario.start)(&mut start);
+    let owed = start.target.zip(start.status.last_rollout).is_some_and(|(target, last)| target.version != Some(last));
+    let Scenario { rules, script, budget, .. } = scenario;
+    // A target that is lost while a workload cannot be read gets a new version: one restart too many, never one too few.
+    let may_be_in_doubt = budget.failures > 0 && budget.deletions + budget.target_strips > 0;
+    let mut stage = Stage { oracle: &mut oracle, rules, script, no_surprise: !owed && !may_be_in_doubt };
+    let start = start.canonical().0;
+
+    let mut indices: HashMap<World, u32, Fnv> = HashMap::default();
+    let mut parents: Vec<Option<(u32, Event)>> = vec![None];
+    let mut waiting = VecDeque::from([(start, 0)]);
+    let mut rested: HashSet<World, Fnv> = HashSet::default();
+    indices.insert(start, 0);
+    let mut found = None;
+
+    'all: while let Some((world, from)) = waiting.pop_front() {
+        if world.actors.iter().all(|actor| actor.at == At::Idle)
+            && let Err(violation) = rest(&mut stage, world, &mut rested)
+        {
+            found = Some((from, None, violation));
+            break 'all;
+        }
+        for event in events(&world, scenario.script) {
+            let mut next = world;
+            if let Err(violation) = happen(&mut stage, &mut next, event) {
+                found = Some((from, Some(event), violation));
+                break 'all;
+            }
+            let (next, _) = next.canonical();
+            let count = u32::try_from(indices.len()).expect("as many states as fit");
+            indices.entry(next).or_insert_with(|| {
+                parents.push(Some((from, event)));
+                waiting.push_back((next, count));
+                count
+            });
+        }
+    }
+    let violation = found.map(|(from, last, violation)| {
+        let mut events: Vec<Event> = last.into_iter().collect();
+        let mut at = from;
+        while let Some((parent, event)) = parents[at as usize] {
+            events.push(event);
+            at = parent;
+        }
+        events.reverse();
+        let mut steps = tell(&mut stage, start, &events);
+        if last.is_none() {
+            steps.push("everything stops, and one actor is left alone with the cluster".to_owned());
+        }
+        Story { violation, steps }
+    });
+    Explored { states: indices.len(), rests: rested.len(), asked: oracle.asked(), violation }
+}
+
+fn events(world: &World, script: Script) -> Vec<Event> {
+    let mut events = Vec::with_capacity(16);
+    for (who, actor) in world.actors.iter().enumerate() {
+        if actor.at == At::Idle {
+            if actor.passes_left > 0 {
+                events.extend([true, false].map(|whole| Event::Begin { who, whole }));
+            }
+            continue;
+        }
+        events.push(Event::Step { who, ending: Ending::Well });
+        events.push(Event::Cut { who });
+        if world.budget.failures > 0 {
+            events.extend(Stage::failures(actor.at).iter().map(|ending| Event::Step { who, ending: *ending }));
+        }
+    }
+    if usize::from(world.upstream) + 1 < script.len() {
+        events.push(Event::Upstream);
+    }
+    let Budget { deletions, strips, target_strips, edits, .. } = world.budget;
+    if deletions > 0 && world.target.is_some() {
+        events.push(Event::DeleteTarget);
+    }
+    if strips > 0 {
+        events.extend((0..WORKLOADS).filter(|index| world.marks[*index].is_some()).map(Event::StripMark));
+    }
+    if target_strips > 0 && world.target.is_some_and(|target| target.version.is_some()) {
+        events.push(Event::StripTarget);
+    }
+    if edits > 0 && world.target.is_some_and(|target| target.content != Content::B) {
+        events.push(Event::EditTarget);
+    }
+    events
+}
+
+fn happen(stage: &mut Stage<'_>, world: &mut World, event: Event) -> Result<(), Violation> {
+    match event {
+        Event::Begin { who, whole } => stage.begin(world, who, whole),
+        Event::Step { who, ending } => {
+            world.budget.failures -= u8::from(ending != Ending::Well);
+            stage.step(world, who, ending)?;
+        }
+        Event::Cut { who } => {
+            let actor = &mut world.actors[who];
+            (actor.at, actor.pass) = (At::Idle, None);
+        }
+        Event::Upstream => world.upstream += 1,
+        Event::DeleteTarget => {
+            world.budget.deletions -= 1;
+            world.target = None;
+            world.target_written();
+        }
+        Event::StripMark(index) => strip_mark(world, index),
+        Event::StripTarget => {
+            world.budget.target_strips -= 1;
+            world.target_written();
+            world.target = world.target.map(|target| Target { version: None, ..target });
+        }
+        Event::EditTarget => {
+            world.budget.edits -= 1;
+            world.target_written();
+            world.target = world.target.map(|target| Target { content: Content::B, ..target });
+        }
+    }
+    debt_is_on_record(world)
+}
+
+/// A mark that is stripped before its record is written takes the only trace of the restart away: then, and only then,
+/// one restart more is allowed (rule 5).
+fn strip_mark(world: &mut World, index: usize) {
+    world.budget.strips -= 1;
+    world.workload_written(index);
+    let Some(mark) = world.marks[index].take() else { return };
+    if world.status.rollouts[index].version != Some(mark) && world.status.last_rollout != Some(mark) {
+        world.stamps(mark)[index] = false;
+    }
+}
+
+/// Everything stops, and one actor is left to work undisturbed.
+fn rest(stage: &mut Stage<'_>, world: World, rested: &mut HashSet<World, Fnv>) -> Result<(), Violation> {
+    let mut world = world;
+    world.budget = Budget::default();
+    for actor in &mut world.actors {
+        actor.passes_left = 0;
+    }
+    if !rested.insert(world) {
+        return Ok(());
+    }
+    for _ in 0..PASSES_TO_REST {
+        let before = world;
+        world.actors[0].passes_left = 1;
+        stage.begin(&mut world, 0, true);
+        while world.actors[0].at != At::Idle {
+            stage.step(&mut world, 0, Ending::Well)?;
+            debt_is_on_record(&world)?;
+        }
+        world = world.canonical().0;
+        if world == before {
+            return holds_at_rest(&world, stage.script[usize::from(world.upstream)]);
+        }
+    }
+    Err(format!("I10: {PASSES_TO_REST} passes do not come to rest: {:?} {:?}", world.target, world.status))
+}
+
+/// The events once more, in words. Here actors keep their places and versions their names, so that a story can be read;
+/// the canonical states beside it tell which actor an event means.
+fn tell(stage: &mut Stage<'_>, start: World, events: &[Event]) -> Vec<String> {
+    let (mut world, mut canonical, mut is_swapped) = (start, start, false);
+    let mut lines = vec![format!("it begins with {}", cluster(&world))];
+    for event in events {
+        let event = *event;
+        let meant = |who: usize| if is_swapped { 1 - who } else { who };
+        let shown = match event {
+            Event::Begin { who, whole } => Event::Begin { who: meant(who), whole },
+            Event::Step { who, ending } => Event::Step { who: meant(who), ending },
+            Event::Cut { who } => Event::Cut { who: meant(who) },
+            other => other,
+        };
+        let mut line = in_words(&world, shown);
+        let before = cluster(&world);
+        // The last one ends in the violation that is told.
+        let _ = happen(stage, &mut world, shown);
+        let _ = happen(stage, &mut canonical, event);
+        let after = cluster(&world);
+        if before != after {
+            let _ = write!(line, " => {after}");
+        }
+        lines.push(line);
+        let swapped;
+        (canonical, swapped) = canonical.canonical();
+        is_swapped ^= swapped;
+    }
+    lines
+}
+
+fn in_words(world: &World, event: Event) -> String {
+    const NAMES: [&str; 2] = ["first", "second"];
+    match event {
+        Event::Begin { who, whole } => {
+            let stages = if whole { "both stages" } else { "the restart stage" };
+            format!("{} actor begins a pass of {stages}: reads the resource", NAMES[who])
+        }
+        Event::Step { who, ending } => {
+            let end = match ending {
+                Ending::Well => "",
+                Ending::Refused => ", which fails",
+                Ending::Unanswered => ", which is done and reported as failed",
+            };
+            format!("{} actor: {:?}{end}", NAMES[who], world.actors[who].at)
+        }
+        Event::Cut { who } => format!("{} actor is cut", NAMES[who]),
+        other => format!("{other:?}"),
+    }
+}
+
+fn cluster(world: &World) -> String {
+    let name = |name: Option<Name>| name.map_or_else(|| "-".to_owned(), |name| format!("{name:?}"));
+    let target = world
+        .target
+        .map_or_else(|| "none".to_owned(), |target| format!("{} holding {:?}", name(target.version), target.content));
+    let status = &world.status;
+    format!(
+        "target {target}; lastRolloutHash {}, contentHash {}, rollouts {:?}; marks {:?}",
+        name(status.last_rollout),
+        name(status.content),
+        status.rollouts.map(|entry| name(entry.version)),
+        world.marks.map(name),
+    )
+}

@@ -1,0 +1,364 @@
+//! The real decisions, asked in the words of the world.
+//!
+//! Every answer comes from `ferrvault_core`, with real keys, real hashes and real versions. The same questions come up a
+//! hundred thousand times, so each is put once and its answer is kept: the functions are pure.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use ferrvault_api::secret::{Rollout, RolloutState, WorkloadKind, WorkloadRef};
+use ferrvault_api::{FerrVaultSecret, FerrVaultSecretSpec, FerrVaultSecretStatus, condition};
+use ferrvault_core::content;
+use ferrvault_core::restart::{self, Debt, Step, WorkloadOutcome, WorkloadState};
+use ferrvault_core::status::{RestartReport, SyncReport, Write, render};
+use ferrvault_core::sync::{self, Change, Marks, ObservedTarget, Ownership, Question, Records};
+use ferrvault_core::version::{OperatorKey, Version};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::world::{
+    Content, Entry, Mark, Name, Outcome, Restart, Restarted, State, Status, Target, TargetWrite, WORKLOADS,
+};
+
+/// The serial numbers of the two nonces that a decision is given; the asker puts the next free ones in their place.
+const FRESH: u8 = 90;
+const NAMING: u8 = 91;
+
+/// SHA-256 over `KEY 0x00 A 0x00`, as the Go operator would have written it.
+const LEGACY: &str = "33eaaff2f65509af3476b68ddc8331a6dacb2099652f8e823b0b4853caf4dbc1";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SyncQuestion {
+    pub(crate) target: Option<Target>,
+    pub(crate) wanted: Content,
+    pub(crate) status: Status,
+    /// `None`: the workloads were not read.
+    pub(crate) marks: Option<[Mark; WORKLOADS]>,
+}
+
+/// A plan in the words of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) debt: Option<Name>,
+    pub(crate) write: Option<TargetWrite>,
+    pub(crate) version: Name,
+    pub(crate) change: Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ReportQuestion {
+    status: Status,
+    /// The version that the sync stage ended with; `None`: it was not due or refused.
+    synced: Option<(Name, bool)>,
+    restart: Restart,
+    current: Option<Name>,
+}
+
+/// Asks and remembers.
+pub(crate) struct Oracle {
+    key: OperatorKey,
+    needs_workloads: HashMap<SyncQuestion, bool>,
+    plans: HashMap<SyncQuestion, Plan>,
+    debts: HashMap<(Option<Name>, Name), Debt>,
+    stamps: HashMap<(Name, Status, [Mark; WORKLOADS]), [StepTaken; WORKLOADS]>,
+    reports: HashMap<ReportQuestion, Status>,
+}
+
+/// What is to be done about one workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepTaken {
+    Done,
+    Stamp,
+    Fail,
+}
+
+impl Oracle {
+    pub(crate) fn new() -> Self {
+        Self {
+            key: OperatorKey::from_bytes(&[7; OperatorKey::BYTES]).expect("a key"),
+            needs_workloads: HashMap::new(),
+            plans: HashMap::new(),
+            debts: HashMap::new(),
+            stamps: HashMap::new(),
+            reports: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.needs_workloads.len() + self.plans.len() + self.debts.len() + self.stamps.len() + self.reports.len()
+    }
+
+    /// Whether the workloads have to be read before the target is written.
+    pub(crate) fn needs_workloads(&mut self, question: SyncQuestion) -> bool {
+        let key = &self.key;
+        remembered(&mut self.needs_workloads, question, || {
+            let target = question.target.map(|target| observed(key, target));
+            let verdict = sync::judge(target.as_ref(), &content_of(question.wanted), key);
+            verdict.needs_workloads(&Records::of(Some(&status_of(key, question.status))))
+        })
+    }
+
+    /// The plan, whose new versions get the serial number `next` and the one after.
+    pub(crate) fn plan(&mut self, question: SyncQuestion, next: u8) -> Plan {
+        let key = &self.key;
+        let plan = remembered(&mut self.plans, question, || plan(key, question));
+        let numbered = |name: Name| match name.serial {
+            FRESH => Name { serial: next, ..name },
+            NAMING => Name { serial: next + 1, ..name },
+            _ => name,
+        };
+        Plan { debt: plan.debt.map(numbered), version: numbered(plan.version), ..plan }
+    }
+
+    /// Whether a restart is owed.
+    pub(crate) fn debt(&mut self, last_rollout: Option<Name>, current: Name) -> Debt {
+        let key = &self.key;
+        remembered(&mut self.debts, (last_rollout, current), || {
+            restart::debt(last_rollout.map(|name| version_of(key, name)).as_ref(), &version_of(key, current))
+        })
+    }
+
+    /// What is to be done about each workload.
+    pub(crate) fn steps(&mut self, current: Name, status: Status, marks: [Mark; WORKLOADS]) -> [StepTaken; WORKLOADS] {
+        let key = &self.key;
+        remembered(&mut self.stamps, (current, status, marks), || {
+            let recorded = status_of(key, status).rollouts;
+            let observed = workloads().into_iter().zip(marks.map(|mark| state_of(key, mark))).collect();
+            let steps = restart::steps(&version_of(key, current), &recorded, observed);
+            std::array::from_fn(|index| match &steps[index].1 {
+                Step::Done { .. } => StepTaken::Done,
+                Step::Stamp { .. } => StepTaken::Stamp,
+                Step::Wait | Step::Fail(_) => StepTaken::Fail,
+            })
+        })
+    }
+
+    /// The status that a pass leaves.
+    pub(crate) fn report(
+        &mut self,
+        status: Status,
+        synced: Option<(Name, bool)>,
+        restart: Restart,
+        current: Option<Name>,
+    ) -> Status {
+        let question = ReportQuestion { status, synced, restart, current };
+        let key = &self.key;
+        remembered(&mut self.reports, question, || report(key, question))
+    }
+}
+
+fn remembered<Q: Copy + Eq + Hash, A: Copy>(answers: &mut HashMap<Q, A>, question: Q, ask: impl FnOnce() -> A) -> A {
+    *answers.entry(question).or_insert_with(ask)
+}
+
+fn plan(key: &OperatorKey, question: SyncQuestion) -> Plan {
+    let wanted = content_of(question.wanted);
+    let target = question.target.map(|target| observed(key, target));
+    let states = question.marks.map(|marks| workloads().into_iter().zip(marks.map(|mark| state_of(key, mark))));
+    let marks = Marks::of(&states.into_iter().flatten().collect::<Vec<_>>());
+    let plan = sync::decide(Question {
+        target: target.as_ref(),
+        wanted: &wanted,
+        records: &Records::of(Some(&status_of(key, question.status))),
+        marks: &marks,
+        unowned: false,
+        key,
+        nonces: [[FRESH; 8], [NAMING; 8]],
+    });
+    // A version is recognised among all that the question can have brought into play.
+    let held = question.target.map_or(Content::Forgotten, |target| target.content);
+    let mut known = vec![Name::new(FRESH, question.wanted), Name::new(NAMING, held)];
+    known.extend(question.target.and_then(|target| target.version));
+    known.extend([question.status.last_rollout, question.status.content].into_iter().flatten());
+    known.extend(question.status.rollouts.iter().filter_map(|entry| entry.version));
+    known.extend(question.marks.into_iter().flatten().filter_map(|mark| match mark {
+        Mark::Readable(mark) => mark,
+        Mark::Unreadable => None,
+    }));
+    let name = |version: &Version| {
+        let found = known.iter().find(|name| version_of(key, **name) == *version);
+        *found.expect("a version that was in the question")
+    };
+    Plan {
+        debt: plan.debt.as_ref().map(name),
+        write: plan.write.map(|write| match write {
+            sync::TargetWrite::Create => TargetWrite::Create,
+            sync::TargetWrite::Patch { .. } => TargetWrite::Patch,
+        }),
+        version: name(&plan.version),
+        change: plan.change,
+    }
+}
+
+fn report(key: &OperatorKey, question: ReportQuestion) -> Status {
+    let ReportQuestion { status, synced, restart, current } = question;
+    let before = status_of(key, status);
+    let current = current.map(|name| version_of(key, name));
+    let sync = match synced {
+        None => SyncReport::NotDue,
+        Some((version, is_new_content)) => SyncReport::Synced {
+            version: version_of(key, version),
+            keys: vec!["KEY".to_owned()],
+            change: if is_new_content { Change::Replaced } else { Change::Unchanged },
+        },
+    };
+    let restart = match (restart, current) {
+        (Restart::NotDue, _) | (_, None) => RestartReport::NotDue,
+        (Restart::Nothing, _) => RestartReport::Nothing,
+        (Restart::Baseline, Some(version)) => RestartReport::Baseline(version),
+        (Restart::Owed(outcomes), Some(current)) => {
+            let outcomes: Vec<_> = workloads()
+                .into_iter()
+                .zip(outcomes)
+                .map(|(workload, outcome)| {
+                    let outcome = match outcome.expect("an outcome for each workload") {
+                        Outcome::Restarted => WorkloadOutcome::Restarted { paused: false },
+                        Outcome::Overtaken => WorkloadOutcome::Overtaken,
+                        Outcome::Failed => WorkloadOutcome::Failed("refused".to_owned()),
+                    };
+                    (workload, outcome)
+                })
+                .collect();
+            let settled = restart::settle(&current, &before.rollouts, &outcomes, now());
+            RestartReport::Owed { current, settled }
+        }
+    };
+    let resource = resource(before.clone());
+    let rendered = render(&resource, &sync, &restart, now());
+    if rendered.write == Write::Heartbeat {
+        let without_times = |status: &FerrVaultSecretStatus| FerrVaultSecretStatus {
+            last_attempted_at: None,
+            last_synced_at: None,
+            ..status.clone()
+        };
+        assert_eq!(without_times(&before), without_times(&rendered.status), "a heartbeat carries times only");
+    }
+    let names: Vec<Name> = [status.last_rollout, status.content, question.current, synced.map(|(name, _)| name)]
+        .into_iter()
+        .chain(status.rollouts.iter().map(|entry| entry.version))
+        .flatten()
+        .collect();
+    named(key, &rendered.status, &names)
+}
+
+fn named(key: &OperatorKey, status: &FerrVaultSecretStatus, names: &[Name]) -> Status {
+    let name = |text: &str| {
+        let found = names.iter().find(|name| version_of(key, **name).as_str() == text);
+        (!text.is_empty()).then(|| *found.expect("a version that was in the question"))
+    };
+    let mut rollouts = [Entry::default(); WORKLOADS];
+    for entry in &status.rollouts {
+        let index = workloads().iter().position(|workload| workload.name == entry.name).expect("a listed workload");
+        let state = match entry.state {
+            RolloutState::Restarted => State::Restarted,
+            RolloutState::Waiting => State::Waiting,
+            RolloutState::Failed => State::Failed,
+        };
+        rollouts[index] = Entry { version: name(&entry.hash), state };
+    }
+    let restarted = status.conditions.iter().find(|found| found.type_ == condition::ROLLOUT_RESTARTED);
+    Status {
+        last_rollout: status.last_rollout_hash.as_deref().and_then(name),
+        content: status.content_hash.as_deref().and_then(name),
+        rollouts,
+        restarted: match restarted.map(|found| found.status.as_str()) {
+            None => Restarted::Unknown,
+            Some("True") => Restarted::True,
+            Some(_) => Restarted::False,
+        },
+    }
+}
+
+fn status_of(key: &OperatorKey, status: Status) -> FerrVaultSecretStatus {
+    let text = |name: Name| version_of(key, name).as_str().to_owned();
+    let entries = workloads().into_iter().zip(status.rollouts).filter_map(|(workload, entry)| {
+        let state = match entry.state {
+            State::Absent => return None,
+            State::Restarted => RolloutState::Restarted,
+            State::Waiting => RolloutState::Waiting,
+            State::Failed => RolloutState::Failed,
+        };
+        let hash = entry.version.map(text).unwrap_or_default();
+        let WorkloadRef { kind, name } = workload;
+        Some(Rollout { kind, name, hash, state, since: Time(now()), message: String::new() })
+    });
+    let is_true = match status.restarted {
+        Restarted::Unknown => None,
+        Restarted::True => Some("True"),
+        Restarted::False => Some("False"),
+    };
+    FerrVaultSecretStatus {
+        last_rollout_hash: status.last_rollout.map(text),
+        content_hash: status.content.map(text),
+        rollouts: entries.collect(),
+        conditions: is_true
+            .map(|status| k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
+                type_: condition::ROLLOUT_RESTARTED.to_owned(),
+                status: status.to_owned(),
+                reason: "Restarted".to_owned(),
+                message: String::new(),
+                observed_generation: Some(1),
+                last_transition_time: Time(now()),
+            })
+            .into_iter()
+            .collect(),
+        ..FerrVaultSecretStatus::default()
+    }
+}
+
+fn resource(status: FerrVaultSecretStatus) -> FerrVaultSecret {
+    let spec: FerrVaultSecretSpec =
+        serde_json::from_value(serde_json::json!({ "connectionRef": { "name": "c" }, "vault": "v" })).expect("a spec");
+    let mut resource = FerrVaultSecret::new("r", spec);
+    resource.metadata.generation = Some(1);
+    resource.status = Some(status);
+    resource
+}
+
+fn workloads() -> [WorkloadRef; WORKLOADS] {
+    ["api", "worker"].map(|name| WorkloadRef { kind: WorkloadKind::Deployment, name: name.to_owned() })
+}
+
+fn state_of(key: &OperatorKey, mark: Mark) -> WorkloadState {
+    match mark {
+        Mark::Readable(mark) => WorkloadState::Present {
+            resource_version: "1".to_owned(),
+            mark: mark.map(|name| version_of(key, name)),
+            paused: false,
+        },
+        Mark::Unreadable => WorkloadState::Unreadable("timed out".to_owned()),
+    }
+}
+
+fn observed(key: &OperatorKey, target: Target) -> ObservedTarget {
+    ObservedTarget {
+        resource_version: "1".to_owned(),
+        type_: "Opaque".to_owned(),
+        ownership: Ownership::Ours,
+        managed_by_us: true,
+        version: target.version.map(|name| version_of(key, name)),
+        content: content_of(target.content),
+    }
+}
+
+fn content_of(content: Content) -> content::Content {
+    let value = match content {
+        Content::A => "A",
+        Content::B => "B",
+        Content::C => "C",
+        Content::Forgotten => "another",
+    };
+    [("KEY", value)].into_iter().collect()
+}
+
+fn version_of(key: &OperatorKey, name: Name) -> Version {
+    match name {
+        Name::LEGACY => Version::parse(LEGACY),
+        Name::LEGACY_BEFORE => Version::parse("0".repeat(64)),
+        Name { serial, content } => Version::make(key, [serial; 8], &content_of(content)),
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::UNIX_EPOCH
+}
