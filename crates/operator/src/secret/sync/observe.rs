@@ -64,8 +64,8 @@ pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress:
     } else {
         None
     };
-    let seen = workloads.iter().flatten().filter_map(|(_, state)| state.mark().cloned()).collect();
-    Ok(Observed { target, wanted, records, marks: Marks { seen }, workloads, unowned: token_key.is_some() })
+    let marks = workloads.as_deref().map(Marks::of).unwrap_or_default();
+    Ok(Observed { target, wanted, records, marks, workloads, unowned: token_key.is_some() })
 }
 
 fn target_unreadable(resource: &FerrVaultSecret, error: &CallError) -> Refusal {
