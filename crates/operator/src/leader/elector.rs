@@ -201,6 +201,9 @@ impl Elector {
             deadline(self.patience(), self.leases.create(&params, &lease)).await?
         };
         self.keep(Some(written));
+        if self.holder() != Some(&self.identity) || self.seen.is_none() {
+            return Err(CallError::Undecodable { what: "not the Lease that was written".to_owned() });
+        }
         self.lead_until(begun + self.times.renew_deadline);
         Ok(())
     }
