@@ -26,7 +26,7 @@ async fn two_replicas_agree_on_one_key_whatever_goes_wrong() {
             let (seed, another, place) = (Entropy::seeded(1), Entropy::seeded(2), place());
             let both =
                 async { tokio::join!(obtain(&one, &place, &seed, |_| {}), obtain(&other, &place, &another, |_| {})) };
-            let (one, other) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("still trying");
+            let (one, other) = tokio::time::timeout(Duration::from_mins(1), both).await.expect("still trying");
             assert_eq!(one.id(), other.id(), "{fault} at {number}\n{}", server.story());
             assert_eq!(server.list::<Secret>("ferrvault-system").len(), 1);
             runs += 1;
