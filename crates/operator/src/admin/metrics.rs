@@ -10,19 +10,17 @@ use std::time::Duration;
 use ferrvault_api::Reason;
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, prometheus_text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, prometheus_text, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use tokio::time::Instant;
 
+use super::families::{self, Sources};
+use super::negotiate::Format;
 use super::objects::{ObjectSeries, seconds_of};
-use crate::queue::{Queue, Work};
-
-/// Of the page: the text format of Prometheus, which every scraper reads.
-pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 /// The controller of resources, as the label says it.
 pub const SECRET_CONTROLLER: &str = "ferrvaultsecret";
@@ -33,6 +31,11 @@ pub const CONNECTION_CONTROLLER: &str = "ferrvaultconnection";
 /// Upper bounds in seconds. An unchanged pass takes some tens of milliseconds, a call with its retries half a minute, and
 /// the default deadline of a pass is two minutes.
 const PASS_SECONDS: [f64; 13] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
+
+/// Upper bounds in seconds. A new version is written and its workloads are stamped within a second; a restart that is
+/// refused is tried again every five minutes at the latest, and somebody may need a day to grant the right for it.
+const PROPAGATION_SECONDS: [f64; 14] =
+    [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 21_600.0, 86_400.0];
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,36 @@ impl PassResult {
             Self::Timeout => "timeout",
         }
     }
+}
+
+/// How far a changed content got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Into the target.
+    Written,
+    /// To the last of the workloads.
+    Restarted,
+}
+
+impl Stage {
+    const ALL: [Self; 2] = [Self::Written, Self::Restarted];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Restarted => "restarted",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByStage {
+    stage: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -82,6 +115,9 @@ struct Inner {
     durations: Family<ByResult, Histogram, fn() -> Histogram>,
     errors: Family<ByReason, Counter>,
     timeouts: Family<ByController, Counter>,
+    panics: Family<ByController, Counter>,
+    propagation: Family<ByStage, Histogram, fn() -> Histogram>,
+    sources: Sources,
     state: Arc<State>,
     registry: Registry,
 }
@@ -90,7 +126,6 @@ struct Inner {
 #[derive(Default)]
 struct State {
     last_success: Mutex<Option<Timestamp>>,
-    queues: Mutex<Vec<(&'static str, Source<Duration>)>>,
     objects: Mutex<Option<Source<ObjectSeries>>>,
 }
 
@@ -116,13 +151,20 @@ impl Metrics {
         self.0.timeouts.get_or_create(&ByController { controller }).inc();
     }
 
-    /// From now on, tells how long the passes of `queue` have been running.
-    pub fn tell_queue<W: Work>(&self, queue: &Queue<W>) {
-        let queue = queue.clone();
-        let controller = queue.controller();
-        let longest = move || queue.snapshot().longest_running(Instant::now()).unwrap_or_default();
-        let mut queues = self.0.state.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.push((controller, Arc::new(longest)));
+    /// A pass of `controller` panicked.
+    pub fn panicked(&self, controller: &'static str) {
+        self.0.panics.get_or_create(&ByController { controller }).inc();
+    }
+
+    /// Content that FerrVault was seen to have changed came as far as `stage`, `after` it was seen.
+    pub fn propagated(&self, stage: Stage, after: Duration) {
+        self.0.propagation.get_or_create(&ByStage { stage: stage.as_str() }).observe(after.as_secs_f64());
+    }
+
+    /// From now on, `ask` is asked at each scrape for the series of `family` that `of` stands for: a controller, a watch,
+    /// or nothing where there is only one. On the thread of the scrape, so it must not wait for the main runtime.
+    pub fn tell(&self, family: families::Family, of: &str, ask: impl Fn() -> f64 + Send + Sync + 'static) {
+        self.0.sources.tell(family, of, ask);
     }
 
     /// From now on, tells of the objects that `objects` finds. Called at each scrape, on the thread of the scrape.
@@ -130,18 +172,28 @@ impl Metrics {
         *self.0.state.objects.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(objects));
     }
 
-    /// The page, as things are now.
+    /// The page that everybody can read, as things are now.
     pub fn text(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        prometheus_text::encode(&mut text, &self.0.registry)?;
-        Ok(text)
+        self.page(Format::Text)
+    }
+
+    /// The page, as things are now.
+    pub fn page(&self, format: Format) -> Result<String, fmt::Error> {
+        let mut page = String::new();
+        match format {
+            Format::Text => prometheus_text::encode(&mut page, &self.0.registry)?,
+            Format::OpenMetrics => text::encode(&mut page, &self.0.registry)?,
+        }
+        Ok(page)
     }
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let durations = Family::new_with_constructor((|| Histogram::new(PASS_SECONDS)) as fn() -> Histogram);
-        let (errors, timeouts, state) = (Family::default(), Family::default(), Arc::new(State::default()));
+        let propagation = Family::new_with_constructor((|| Histogram::new(PROPAGATION_SECONDS)) as fn() -> Histogram);
+        let (errors, timeouts, panics) = (Family::default(), Family::default(), Family::default());
+        let (sources, state) = (Sources::default(), Arc::new(State::default()));
         // From the first scrape on, or the step from nothing to one would not be seen as an increase.
         for result in PassResult::ALL {
             let _ = durations.get_or_create(&ByResult { result: result.as_str() });
@@ -151,9 +203,18 @@ impl Default for Metrics {
         }
         for controller in [SECRET_CONTROLLER, CONNECTION_CONTROLLER] {
             let _ = timeouts.get_or_create(&ByController { controller });
+            let _ = panics.get_or_create(&ByController { controller });
+        }
+        for stage in Stage::ALL {
+            let _ = propagation.get_or_create(&ByStage { stage: stage.as_str() });
         }
 
         let mut registry = Registry::default();
+        registry.register(
+            "ferrvault_operator_build",
+            "What this process was built from; always 1",
+            Info::new(Build { version: env!("CARGO_PKG_VERSION") }),
+        );
         registry.register(
             "ferrvault_secret_sync_duration_seconds",
             "How long the passes over FerrVaultSecrets took, by how they ended",
@@ -170,15 +231,26 @@ impl Default for Metrics {
             "Passes that were cut off at --reconcile-timeout",
             timeouts.clone(),
         );
+        registry.register("controller_runtime_reconcile_panics", "Passes that panicked", panics.clone());
+        registry.register(
+            "ferrvault_secret_propagation_seconds",
+            "How long after FerrVault's answer was seen to have changed it was in the target, and at the last workload",
+            propagation.clone(),
+        );
+        registry.register_collector(Box::new(sources.clone()));
         registry.register_collector(Box::new(Arc::clone(&state)));
-        Self(Arc::new(Inner { durations, errors, timeouts, state, registry }))
+        Self(Arc::new(Inner { durations, errors, timeouts, panics, propagation, sources, state, registry }))
     }
 }
 
 /// Whether `reason` says that something is wrong with a resource.
 fn is_error(reason: Reason) -> bool {
-    use Reason::{DeletionBlocked, Reachable, Restarted, RolloutPending, Synced};
-    !matches!(reason, Synced | Restarted | RolloutPending | Reachable | DeletionBlocked)
+    use Reason::{Current, DeletionBlocked, Overdue, Reachable, Restarted, RolloutPending, Stale, Suspended, Synced};
+    // What is stale or overdue is no error of a pass: there is none.
+    !matches!(
+        reason,
+        Synced | Restarted | RolloutPending | Reachable | DeletionBlocked | Suspended | Current | Stale | Overdue
+    )
 }
 
 impl Collector for State {
@@ -190,15 +262,7 @@ impl Collector for State {
             encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&seconds_of(time))?;
         }
 
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let name = "workqueue_longest_running_processor_seconds";
-        let help = "How long the pass that runs longest has been running; 0 when none runs.";
-        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (controller, longest) in &queues {
-            metric.encode_family(&[("controller", *controller)])?.encode_gauge(&longest().as_secs_f64())?;
-        }
-
-        // The locks are not held while others are asked.
+        // The lock is not held while others are asked.
         let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner).clone();
         objects.map_or_else(ObjectSeries::default, |objects| objects()).encode(&mut encoder)
     }

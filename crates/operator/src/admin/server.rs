@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -25,8 +25,8 @@ pub(super) struct Limits {
     pub(super) time: Duration,
 }
 
-/// Two probes and a few scrapers need no more than one connection each. A page of ten thousand resources has 3 MB and
-/// takes a second over a poor line; the usual scrape timeout is ten.
+/// Two probes and a few scrapers need no more than one connection each. A page of ten thousand resources has 6 MB and
+/// takes two seconds over a poor line; the usual scrape timeout is ten.
 pub(super) const LIMITS: Limits = Limits { connections: 64, time: Duration::from_secs(10) };
 
 /// After the system refused a connection, most likely for want of file descriptors: long enough not to spin.
@@ -36,7 +36,8 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Default)]
 pub(super) struct Pages(Vec<(&'static str, Page)>);
 
-type Page = Arc<dyn Fn() -> Answer + Send + Sync>;
+/// From the headers of the request to what is answered.
+type Page = Arc<dyn Fn(&HeaderMap) -> Answer + Send + Sync>;
 
 /// What a page says.
 #[derive(Debug)]
@@ -48,7 +49,11 @@ pub(super) struct Answer {
 
 impl Pages {
     /// These, and `page` at `path`.
-    pub(super) fn page(mut self, path: &'static str, page: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
+    pub(super) fn page(
+        mut self,
+        path: &'static str,
+        page: impl Fn(&HeaderMap) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         self.0.push((path, Arc::new(page)));
         self
     }
@@ -64,7 +69,7 @@ impl Pages {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
-        page().response()
+        page(request.headers()).response()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The servers as others meet them: over loopback, byte for byte.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
@@ -13,6 +14,7 @@ use super::metrics::{PassResult, SECRET_CONTROLLER};
 use super::*;
 use crate::key::ObjectKey;
 use crate::queue::{Limits, Queue, Urgency, Work};
+use crate::term::Term;
 
 struct Bench {
     subjects: Subjects,
@@ -45,6 +47,21 @@ fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let answer = exchange(address, &format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// A resource without any pass so far.
+fn unsynced(name: &str) -> ResourceSeries {
+    ResourceSeries {
+        key: ObjectKey::new("shop", name),
+        created: Some("2029-12-31T23:59:00Z".parse().unwrap()),
+        last_synced: None,
+        last_attempted: None,
+        last_succeeded: None,
+        refresh_interval: Duration::ZERO,
+        fresh: true,
+        restarts_failed: 0,
+        restarts_waiting: 0,
+    }
 }
 
 #[derive(Default)]
@@ -113,7 +130,7 @@ fn connections_that_say_nothing_are_closed_and_make_room() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let address = socket.local_addr().unwrap();
-    let pages = Pages::default().page("/healthz", || Answer::text(StatusCode::OK, "ok"));
+    let pages = Pages::default().page("/healthz", |_| Answer::text(StatusCode::OK, "ok"));
     let limits = server::Limits { connections: 2, time: Duration::from_millis(200) };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let _server = runtime.spawn(server::serve(socket, pages, limits));
@@ -145,15 +162,16 @@ fn the_metrics_bear_exactly_the_names_of_the_contract() {
     let metrics = &bench.subjects.metrics;
     let queue: Queue<Nothing> = Queue::new(SECRET_CONTROLLER, Limits::new(NonZeroUsize::MIN));
     queue.add(ObjectKey::new("shop", "db"), "g".into(), Nothing, Urgency::Now);
-    metrics.tell_queue(&queue);
+    metrics.tell_queue(&queue, &Term::default());
     metrics.tell_objects(|| ObjectSeries {
         resources: vec![
             ResourceSeries {
-                key: ObjectKey::new("shop", "db"),
                 last_synced: Some("2030-01-01T00:00:00.5Z".parse().unwrap()),
                 refresh_interval: Duration::from_mins(30),
+                restarts_failed: 2,
+                ..unsynced("db")
             },
-            ResourceSeries { key: ObjectKey::new("shop", "new"), last_synced: None, refresh_interval: Duration::ZERO },
+            ResourceSeries { fresh: false, ..unsynced("new") },
         ],
         connections: vec![ConnectionSeries { key: ObjectKey::new("shop", "main"), ready: true }],
     });
@@ -176,7 +194,12 @@ fn the_metrics_bear_exactly_the_names_of_the_contract() {
         "ferrvault_secret_last_sync_timestamp_seconds{namespace=\"shop\",name=\"db\"} 1893456000.5",
         "ferrvault_secret_refresh_interval_seconds{namespace=\"shop\",name=\"db\"} 1800.0",
         "ferrvault_secret_refresh_interval_seconds{namespace=\"shop\",name=\"new\"} 0.0",
+        "ferrvault_secret_unsynced_since_timestamp_seconds{namespace=\"shop\",name=\"new\"} 1893455940.0",
+        "ferrvault_secret_fresh{namespace=\"shop\",name=\"db\"} 1",
+        "ferrvault_secret_fresh{namespace=\"shop\",name=\"new\"} 0",
+        "ferrvault_secret_rollouts_owed{namespace=\"shop\",name=\"db\",state=\"failed\"} 2",
         "ferrvault_connection_ready{namespace=\"shop\",name=\"main\"} 1",
+        "ferrvault_operator_ready 0.0",
         "ferrvault_last_successful_reconcile_timestamp_seconds 1893456001.0",
         "# TYPE controller_runtime_reconcile_timeouts_total counter",
         "controller_runtime_reconcile_timeouts_total{controller=\"ferrvaultsecret\"} 1",
@@ -186,7 +209,38 @@ fn the_metrics_bear_exactly_the_names_of_the_contract() {
         assert!(page.lines().any(|found| found == line), "{line}\n--- is not in\n{page}");
     }
     assert!(!page.contains("ferrvault_secret_last_sync_timestamp_seconds{namespace=\"shop\",name=\"new\"}"));
+    assert!(!page.contains("ferrvault_secret_unsynced_since_timestamp_seconds{namespace=\"shop\",name=\"db\"}"));
+    assert!(!page.contains("state=\"waiting\""));
     assert!(!page.contains("reason=\"Synced\""));
+}
+
+/// Names and labels of every sample, without the bounds of buckets: the two formats write 1 and 1.0 there, and put them
+/// last or first.
+fn samples(page: &str) -> BTreeSet<(String, BTreeSet<String>)> {
+    let samples = page.lines().filter(|line| !line.starts_with('#')).map(|line| line.rsplit_once(' ').unwrap().0);
+    let apart = samples.map(|sample| {
+        let (name, labels) = sample.split_once('{').unwrap_or((sample, ""));
+        let labels = labels.trim_end_matches('}').split(',').filter(|label| !label.starts_with("le="));
+        (name.to_owned(), labels.map(str::to_owned).collect())
+    });
+    apart.collect()
+}
+
+#[test]
+fn both_formats_say_the_same_under_the_same_names() {
+    let bench = bench(Duration::from_mins(15));
+    let metrics = &bench.subjects.metrics;
+    metrics.tell_objects(|| ObjectSeries { resources: vec![unsynced("db")], connections: vec![] });
+    let asked = "GET /metrics HTTP/1.1\r\nHost: test\r\nAccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
+    let answer = exchange(bench.metrics, asked);
+    let (head, open_metrics) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"), "{head}");
+    assert!(open_metrics.ends_with("\n# EOF\n"), "{open_metrics}");
+    assert!(open_metrics.contains("# TYPE ferrvault_operator_build info\n"), "{open_metrics}");
+
+    let (_, text) = get(bench.metrics, "/metrics");
+    assert!(!text.contains("# EOF") && samples(&text).len() > 40, "{text}");
+    assert_eq!(samples(open_metrics), samples(&text));
 }
 
 #[test]
@@ -197,7 +251,12 @@ fn the_series_of_an_object_goes_with_the_object() {
         let there = Arc::clone(&there);
         move || ObjectSeries { connections: there.lock().unwrap().clone(), ..ObjectSeries::default() }
     });
-    assert!(metrics.text().unwrap().contains("ferrvault_connection_ready{namespace=\"shop\",name=\"main\"} 0\n"));
+    assert!(
+        metrics
+            .page(Format::Text)
+            .unwrap()
+            .contains("ferrvault_connection_ready{namespace=\"shop\",name=\"main\"} 0\n")
+    );
     there.lock().unwrap().clear();
-    assert!(!metrics.text().unwrap().contains("ferrvault_connection_ready{"));
+    assert!(!metrics.page(Format::Text).unwrap().contains("ferrvault_connection_ready{"));
 }
