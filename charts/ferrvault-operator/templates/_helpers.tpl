@@ -45,3 +45,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
+
+{{/* A Go duration in seconds. */}}
+{{- define "ferrvault-operator.seconds" -}}
+{{- $units := dict "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001 "us" 0.000001 "ns" 0.000000001 }}
+{{- $seconds := 0.0 }}
+{{- range regexFindAll "[0-9.]+[a-z]+" . -1 }}
+{{- $seconds = addf $seconds (mulf (regexFind "^[0-9.]+" . | float64) (get $units (regexFind "[a-z]+$" .))) }}
+{{- end }}
+{{- $seconds }}
+{{- end }}
