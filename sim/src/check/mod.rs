@@ -1,0 +1,243 @@
+//! The invariants of DESIGN 2, checked from outside: from every write as the API server stored it, from what FerrVault
+//! answered, and from the objects at rest. Nothing here asks an operator, and nothing it recorded is believed except
+//! where an invariant is about that record.
+//!
+//! The account kept for each resource is this: which contents its target was given under which version, and for which
+//! version each listed workload was last restarted. All of I1, I2 and I3 are read off these two.
+
+mod borders;
+mod keeper;
+mod rest;
+mod truth;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ferrvault_core::content::Content;
+use ferrvault_testkit::WriteRecord;
+use serde_json::Value;
+
+use self::keeper::Keeper;
+use crate::cast::{self, Resource, Secret, Workload};
+
+pub(crate) use self::borders::{CANARY, SYSTEM, gives_away};
+pub use self::rest::End;
+pub(crate) use self::rest::heartbeats_only;
+
+/// The invariants of DESIGN 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// Nothing lost.
+    I1,
+    /// Nothing twice.
+    I2,
+    /// No surprise.
+    I3,
+    /// Data.
+    I4,
+    /// Truth.
+    I5,
+    /// Not ours.
+    I6,
+    /// Awake.
+    I7,
+    /// Secret.
+    I8,
+    /// Isolation.
+    I9,
+    /// Rest.
+    I10,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let meaning = match self {
+            Self::I1 => "nothing lost",
+            Self::I2 => "nothing twice",
+            Self::I3 => "no surprise",
+            Self::I4 => "data",
+            Self::I5 => "truth",
+            Self::I6 => "not ours",
+            Self::I7 => "awake",
+            Self::I8 => "secret",
+            Self::I9 => "isolation",
+            Self::I10 => "rest",
+        };
+        write!(f, "{self:?} {meaning}")
+    }
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub invariant: Invariant,
+    /// Virtual time.
+    pub at: Duration,
+    /// What was seen.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:.3} s: {}", self.invariant, self.at.as_secs_f64(), self.what)
+    }
+}
+
+/// Namespace and name.
+type Key = (String, String);
+
+/// One answer of FerrVault, as it was received.
+struct Answer {
+    who: String,
+    at: Duration,
+    vault: String,
+    names: Vec<String>,
+    content: Content,
+}
+
+/// Everything that is written down.
+#[derive(Default)]
+pub(crate) struct Books {
+    keepers: BTreeMap<String, Keeper>,
+    secrets: BTreeMap<Key, Vec<(Duration, Option<Secret>)>>,
+    workloads: BTreeMap<(String, Workload), Arc<Value>>,
+    upstream: BTreeMap<String, Vec<(Duration, Content)>>,
+    answers: Vec<Answer>,
+    /// Secrets that hold a token, by namespace and name: a person made them, and a resource may be told to keep one.
+    tokens: Vec<Key>,
+    violations: Vec<Violation>,
+    /// What became of Secrets and workloads by the last write, for the story.
+    told: Vec<String>,
+    /// Whether each connection is ready.
+    connections: BTreeMap<Key, bool>,
+    /// When workloads were restarted, by namespace and name.
+    restarts: BTreeMap<Key, Vec<Duration>>,
+}
+
+/// The checks of one run. Clones are the same ones.
+#[derive(Clone, Default)]
+pub(crate) struct Ledger(Arc<Mutex<Books>>);
+
+impl Ledger {
+    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every change of every object passes here. What there is to tell of it in the story.
+    pub(crate) fn written(&self, write: &WriteRecord) -> Vec<String> {
+        let mut books = self.books();
+        books.written(write);
+        std::mem::take(&mut books.told)
+    }
+
+    /// What a vault holds from now on.
+    pub(crate) fn upstream(&self, at: Duration, vault: &str, content: Content) {
+        self.books().upstream.entry(vault.to_owned()).or_default().push((at, content));
+    }
+
+    /// What an operator was just answered.
+    pub(crate) fn answered(&self, at: Duration, who: &str, vault: &str, names: &[String], content: Content) {
+        let answer = Answer { who: who.to_owned(), at, vault: vault.to_owned(), names: names.to_vec(), content };
+        self.books().answers.push(answer);
+    }
+
+    /// A Secret that a person keeps a token in.
+    pub(crate) fn token(&self, namespace: &str, name: &str) {
+        self.books().tokens.push((namespace.to_owned(), name.to_owned()));
+    }
+
+    pub(crate) fn violate(&self, at: Duration, invariant: Invariant, what: String) {
+        self.books().violate(at, invariant, what);
+    }
+
+    pub(crate) fn violations(&self) -> Vec<Violation> {
+        self.books().violations.clone()
+    }
+
+    /// When an operator restarted the workloads of this name.
+    pub(crate) fn restarts(&self, namespace: &str, name: &str) -> Vec<Duration> {
+        self.books().restarts.get(&(namespace.to_owned(), name.to_owned())).cloned().unwrap_or_default()
+    }
+
+    /// How many answers were given for a vault so far.
+    pub(crate) fn answers_of(&self, vault: &str) -> usize {
+        self.books().answers.iter().filter(|answer| answer.vault == vault).count()
+    }
+}
+
+impl Books {
+    fn violate(&mut self, at: Duration, invariant: Invariant, what: String) {
+        self.violations.push(Violation { invariant, at, what });
+    }
+
+    fn written(&mut self, write: &WriteRecord) {
+        self.borders(write);
+        match write.resource.as_str() {
+            "secrets" => self.secret_written(write),
+            "ferrvaultsecrets.ferrvault.com" => self.resource_written(write),
+            "ferrvaultconnections.ferrvault.com" => {
+                let key = (write.namespace.clone(), write.name.clone());
+                match &write.new {
+                    Some(new) => {
+                        self.connections.insert(key, Resource::of(new).status.says("Ready", "True", "Reachable"))
+                    }
+                    None => self.connections.remove(&key),
+                };
+            }
+            resource => {
+                if let Some(workload) = Workload::stored(resource, &write.name) {
+                    self.workload_written(write, &workload);
+                    let key = (write.namespace.clone(), workload);
+                    match &write.new {
+                        Some(new) => self.workloads.insert(key, Arc::clone(new)),
+                        None => self.workloads.remove(&key),
+                    };
+                }
+            }
+        }
+    }
+
+    fn resource_written(&mut self, write: &WriteRecord) {
+        let uid =
+            [&write.new, &write.old].into_iter().flatten().map(|object| cast::text(object, "/metadata/uid")).next();
+        let Some(uid) = uid.map(str::to_owned) else { return };
+        let before = self.keepers.get(&uid).map(|keeper| keeper.resource.clone());
+        let Some(new) = &write.new else {
+            if let Some(keeper) = self.keepers.get_mut(&uid) {
+                keeper.is_gone = true;
+            }
+            return;
+        };
+        let resource = Resource::of(new);
+        match self.keepers.get_mut(&uid) {
+            Some(keeper) => keeper.renew(resource),
+            None => {
+                self.keepers.insert(uid.clone(), Keeper::of(resource));
+            }
+        }
+        if cast::is_operator(&write.who) && write.subresource == "status" {
+            self.status_written(write, &uid, before.as_ref());
+        }
+    }
+
+    /// The resource that keeps a Secret, and still exists.
+    fn keeper_of(&self, namespace: &str, target: &str) -> Option<&Keeper> {
+        let keeps = |keeper: &&Keeper| {
+            !keeper.is_gone && keeper.resource.namespace == namespace && keeper.resource.target == target
+        };
+        self.keepers.values().find(keeps)
+    }
+
+    /// A word for a content: the how manieth of its vault it is.
+    fn name_of(&self, resource: &Resource, content: &Content) -> String {
+        let history = self.upstream.get(&resource.vault).map(Vec::as_slice).unwrap_or_default();
+        let found = history.iter().position(|(_, vault)| resource.wanted(vault).as_ref() == Some(content));
+        match found.and_then(|index| u32::try_from(index).ok()).and_then(|index| char::from_digit(index + 10, 36)) {
+            Some(letter) => format!("content {}", letter.to_ascii_uppercase()),
+            None => format!("content that FerrVault never had ({} keys)", content.len()),
+        }
+    }
+}

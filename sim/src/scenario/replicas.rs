@@ -1,0 +1,52 @@
+//! Two operators at once: overlapping as a lease would never let them, and with a lease.
+//!
+//! In the first kind both lead whatever happens, so that nothing but the protocol stands between them; what comes late is
+//! the calls of either, by the plan. In the second kind they stand for election.
+
+use super::{ONE, Scenario, TWO, api, db_and_api, nudge, worker};
+use crate::act::{Act, Kind};
+
+pub(super) fn all() -> Vec<Scenario> {
+    let both = || db_and_api().restarts("Deployment", "worker");
+    let overlap = |name, about| {
+        Scenario::new(name, about)
+            .before([Act::Upstream("db", 'A'), api(), worker(), Act::Start(ONE), Act::Put(both()), Act::Wait(2)])
+            .at(0, Act::Upstream("db", 'B'))
+            .at(0, Act::Start(TWO))
+            .at(0, nudge(1))
+    };
+    let elected = |name, about| {
+        Scenario::new(name, about)
+            .before([Act::Upstream("db", 'A'), api(), worker(), Act::Stand(ONE), Act::Put(both()), Act::Wait(3)])
+            .before([Act::Stand(TWO), Act::Wait(3)])
+            .at(0, Act::Upstream("db", 'B'))
+            .at(0, nudge(1))
+            .restarts("api", 1)
+            .restarts("worker", 1)
+    };
+    vec![
+        overlap("two-leaders", "both rotate").counts_for(4).restarts("api", 1).restarts("worker", 1),
+        overlap("two-leaders-a-b-a", "both rotate, there and back")
+            .at(2, Act::Upstream("db", 'A'))
+            .at(2, nudge(2))
+            .counts_for(4)
+            .restarts("api", 2)
+            .restarts("worker", 2),
+        overlap("two-leaders-a-b-c", "both rotate, twice")
+            .at(2, Act::Upstream("db", 'C'))
+            .at(2, nudge(2))
+            .counts_for(4)
+            .restarts("api", 2)
+            .restarts("worker", 2),
+        overlap("two-leaders-secret-deleted", "both rotate, and somebody deletes the Secret")
+            .at(2, Act::Delete(Kind::Secret, "db"))
+            .counts_for(4)
+            .restarts("api", 1)
+            .restarts("worker", 1),
+        elected("lease", "one leads and rotates, the other stands by").counts_for(7),
+        elected("handover-by-stop", "the leader is asked to stop during a rotation")
+            .at(0, Act::Stop(ONE))
+            .counts_for(4),
+        elected("handover-by-kill", "the leader is killed during a rotation").at(0, Act::Kill(ONE)).counts_for(20),
+    ]
+}
