@@ -19,11 +19,13 @@
 mod actor;
 mod explore;
 mod hash;
+mod invariants;
 mod oracle;
+mod rules;
 mod world;
 
-use actor::{Rules, Script};
 use explore::{Explored, Scenario, explore};
+use rules::{Rules, Script};
 use world::Content::{A, B, C};
 use world::{Budget, Entry, Name, State, Status, Target, World};
 

@@ -3,29 +3,23 @@
 //! Every answer comes from `ferrvault_core`, with real keys, real hashes and real versions. The same questions come up a
 //! hundred thousand times, so each is put once and its answer is kept: the functions are pure.
 
+mod translate;
+
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use ferrvault_api::secret::{Rollout, RolloutState, WorkloadKind, WorkloadRef};
-use ferrvault_api::{FerrVaultSecret, FerrVaultSecretSpec, FerrVaultSecretStatus, condition};
-use ferrvault_core::content;
-use ferrvault_core::restart::{self, Debt, Step, WorkloadOutcome, WorkloadState};
+use ferrvault_api::FerrVaultSecretStatus;
+use ferrvault_core::restart::{self, Debt, Step, WorkloadOutcome};
 use ferrvault_core::status::{RestartReport, SyncReport, Write, render};
-use ferrvault_core::sync::{self, Change, Marks, ObservedTarget, Ownership, Question, Records};
+use ferrvault_core::sync::{self, Change, Marks, Question, Records};
 use ferrvault_core::version::{OperatorKey, Version};
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::world::{
-    Content, Entry, Mark, Name, Outcome, Restart, Restarted, State, Status, Target, TargetWrite, WORKLOADS,
-};
+use crate::world::{Content, Mark, Name, Outcome, Restart, Status, Target, TargetWrite, WORKLOADS};
+use translate::{content_of, named, now, observed, resource, state_of, status_of, version_of, workloads};
 
 /// The serial numbers of the two nonces that a decision is given; the asker puts the next free ones in their place.
 const FRESH: u8 = 90;
 const NAMING: u8 = 91;
-
-/// SHA-256 over `KEY 0x00 A 0x00`, as the Go operator would have written it.
-const LEGACY: &str = "33eaaff2f65509af3476b68ddc8331a6dacb2099652f8e823b0b4853caf4dbc1";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SyncQuestion {
@@ -239,126 +233,4 @@ fn report(key: &OperatorKey, question: ReportQuestion) -> Status {
         .flatten()
         .collect();
     named(key, &rendered.status, &names)
-}
-
-fn named(key: &OperatorKey, status: &FerrVaultSecretStatus, names: &[Name]) -> Status {
-    let name = |text: &str| {
-        let found = names.iter().find(|name| version_of(key, **name).as_str() == text);
-        (!text.is_empty()).then(|| *found.expect("a version that was in the question"))
-    };
-    let mut rollouts = [Entry::default(); WORKLOADS];
-    for entry in &status.rollouts {
-        let index = workloads().iter().position(|workload| workload.name == entry.name).expect("a listed workload");
-        let state = match entry.state {
-            RolloutState::Restarted => State::Restarted,
-            RolloutState::Waiting => State::Waiting,
-            RolloutState::Failed => State::Failed,
-        };
-        rollouts[index] = Entry { version: name(&entry.hash), state };
-    }
-    let restarted = status.conditions.iter().find(|found| found.type_ == condition::ROLLOUT_RESTARTED);
-    Status {
-        last_rollout: status.last_rollout_hash.as_deref().and_then(name),
-        content: status.content_hash.as_deref().and_then(name),
-        rollouts,
-        restarted: match restarted.map(|found| found.status.as_str()) {
-            None => Restarted::Unknown,
-            Some("True") => Restarted::True,
-            Some(_) => Restarted::False,
-        },
-    }
-}
-
-fn status_of(key: &OperatorKey, status: Status) -> FerrVaultSecretStatus {
-    let text = |name: Name| version_of(key, name).as_str().to_owned();
-    let entries = workloads().into_iter().zip(status.rollouts).filter_map(|(workload, entry)| {
-        let state = match entry.state {
-            State::Absent => return None,
-            State::Restarted => RolloutState::Restarted,
-            State::Waiting => RolloutState::Waiting,
-            State::Failed => RolloutState::Failed,
-        };
-        let hash = entry.version.map(text).unwrap_or_default();
-        let WorkloadRef { kind, name } = workload;
-        Some(Rollout { kind, name, hash, state, since: Time(now()), message: String::new() })
-    });
-    let is_true = match status.restarted {
-        Restarted::Unknown => None,
-        Restarted::True => Some("True"),
-        Restarted::False => Some("False"),
-    };
-    FerrVaultSecretStatus {
-        last_rollout_hash: status.last_rollout.map(text),
-        content_hash: status.content.map(text),
-        rollouts: entries.collect(),
-        conditions: is_true
-            .map(|status| k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
-                type_: condition::ROLLOUT_RESTARTED.to_owned(),
-                status: status.to_owned(),
-                reason: "Restarted".to_owned(),
-                message: String::new(),
-                observed_generation: Some(1),
-                last_transition_time: Time(now()),
-            })
-            .into_iter()
-            .collect(),
-        ..FerrVaultSecretStatus::default()
-    }
-}
-
-fn resource(status: FerrVaultSecretStatus) -> FerrVaultSecret {
-    let spec: FerrVaultSecretSpec =
-        serde_json::from_value(serde_json::json!({ "connectionRef": { "name": "c" }, "vault": "v" })).expect("a spec");
-    let mut resource = FerrVaultSecret::new("r", spec);
-    resource.metadata.generation = Some(1);
-    resource.status = Some(status);
-    resource
-}
-
-fn workloads() -> [WorkloadRef; WORKLOADS] {
-    ["api", "worker"].map(|name| WorkloadRef { kind: WorkloadKind::Deployment, name: name.to_owned() })
-}
-
-fn state_of(key: &OperatorKey, mark: Mark) -> WorkloadState {
-    match mark {
-        Mark::Readable(mark) => WorkloadState::Present {
-            resource_version: "1".to_owned(),
-            mark: mark.map(|name| version_of(key, name)),
-            paused: false,
-        },
-        Mark::Unreadable => WorkloadState::Unreadable("timed out".to_owned()),
-    }
-}
-
-fn observed(key: &OperatorKey, target: Target) -> ObservedTarget {
-    ObservedTarget {
-        resource_version: "1".to_owned(),
-        type_: "Opaque".to_owned(),
-        ownership: Ownership::Ours,
-        managed_by_us: true,
-        version: target.version.map(|name| version_of(key, name)),
-        content: content_of(target.content),
-    }
-}
-
-fn content_of(content: Content) -> content::Content {
-    let value = match content {
-        Content::A => "A",
-        Content::B => "B",
-        Content::C => "C",
-        Content::Forgotten => "another",
-    };
-    [("KEY", value)].into_iter().collect()
-}
-
-fn version_of(key: &OperatorKey, name: Name) -> Version {
-    match name {
-        Name::LEGACY => Version::parse(LEGACY),
-        Name::LEGACY_BEFORE => Version::parse("0".repeat(64)),
-        Name { serial, content } => Version::make(key, [serial; 8], &content_of(content)),
-    }
-}
-
-fn now() -> Timestamp {
-    Timestamp::UNIX_EPOCH
 }
