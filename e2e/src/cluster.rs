@@ -136,7 +136,7 @@ impl Cluster {
                 let served = conditions.iter().any(|it| it.type_ == "Established" && it.status == "True");
                 served.then_some(()).ok_or_else(|| "not established".to_owned())
             };
-            eventually(&format!("{name} is served"), SOON, established, String::new).await;
+            eventually(&format!("{name} is served"), SOON, established).await;
         }
     }
 
@@ -186,7 +186,7 @@ impl Cluster {
         let workloads: Api<Deployment> = Api::namespaced(self.client.clone(), "seals");
         let probe = objects::workload("Deployment", "probe");
         let mut probe: Deployment = objects::typed(probe);
-        probe.metadata.annotations = Some([(objects::SEALED.to_owned(), "true".to_owned())].into());
+        probe.metadata.labels = Some([(objects::SEALED.to_owned(), "true".to_owned())].into());
         workloads.create(&PostParams::default(), &probe).await.unwrap();
         let dry = kube::api::PatchParams { dry_run: true, ..kube::api::PatchParams::default() };
         let patch = json!({"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}});
@@ -197,7 +197,7 @@ impl Cluster {
             let secret = secrets.create(&PostParams { dry_run: true, ..PostParams::default() }, &sealed).await;
             if workload.is_err() && secret.is_err() { Ok(()) } else { Err("not refused yet".to_owned()) }
         };
-        eventually("sealed objects refuse changes", SOON, refused, String::new).await;
+        eventually("sealed objects refuse changes", SOON, refused).await;
     }
 
     async fn create_raw(&self, kind: &str, object: Value) {

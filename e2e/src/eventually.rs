@@ -9,24 +9,16 @@ pub const SOON: Duration = Duration::from_mins(1);
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Looks until `look` finds what is waited for; its error says what there is instead. `epilogue` is asked when it was in
-/// vain, for what helps to understand why.
-pub async fn eventually<T>(
-    what: &str,
-    limit: Duration,
-    mut look: impl AsyncFnMut() -> Result<T, String>,
-    epilogue: impl FnOnce() -> String,
-) -> T {
+/// Looks until `look` finds what is waited for; its error says what there is instead.
+pub async fn eventually<T>(what: &str, limit: Duration, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
     let started = Instant::now();
     loop {
         let instead = match look().await {
             Ok(found) => return found,
             Err(instead) => instead,
         };
-        if started.elapsed() >= limit {
-            let epilogue = epilogue();
-            panic!("not within {} s: {what}\nseen last:\n{instead}\n{epilogue}", limit.as_secs());
-        }
+        let seconds = limit.as_secs();
+        assert!(started.elapsed() < limit, "not within {seconds} s: {what}\nseen last:\n{instead}");
         tokio::time::sleep(POLL).await;
     }
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Objects with this annotation refuse changes: Deployments, `StatefulSets` and `DaemonSets` of their pod template,
+/// Objects with this label refuse changes: Deployments, `StatefulSets` and `DaemonSets` of their pod template,
 /// Secrets of their data.
 pub const SEALED: &str = "e2e.example/sealed";
 
@@ -97,7 +97,7 @@ pub fn seals() -> Vec<(&'static str, Value)> {
             "spec": {"policyName": name, "validationActions": ["Deny"]},
         })
     };
-    let annotated = format!("has(oldObject.metadata.annotations) && '{SEALED}' in oldObject.metadata.annotations");
+    let labelled = format!("has(oldObject.metadata.labels) && '{SEALED}' in oldObject.metadata.labels");
     let named = format!("object.metadata.name.startsWith('{SEALED_NAME}')");
     let workloads = &["deployments", "statefulsets", "daemonsets"];
     let same_template = "object.spec.template == oldObject.spec.template";
@@ -105,10 +105,10 @@ pub fn seals() -> Vec<(&'static str, Value)> {
     vec![
         (
             "ValidatingAdmissionPolicy",
-            policy("sealed-workloads", "apps", workloads, &["UPDATE"], &annotated, same_template),
+            policy("sealed-workloads", "apps", workloads, &["UPDATE"], &labelled, same_template),
         ),
         ("ValidatingAdmissionPolicyBinding", binding("sealed-workloads")),
-        ("ValidatingAdmissionPolicy", policy("sealed-secrets", "", &["secrets"], &["UPDATE"], &annotated, same_data)),
+        ("ValidatingAdmissionPolicy", policy("sealed-secrets", "", &["secrets"], &["UPDATE"], &labelled, same_data)),
         ("ValidatingAdmissionPolicyBinding", binding("sealed-secrets")),
         ("ValidatingAdmissionPolicy", policy("sealed-names", "", &["secrets"], &["CREATE"], &named, "false")),
         ("ValidatingAdmissionPolicyBinding", binding("sealed-names")),

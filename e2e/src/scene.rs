@@ -72,7 +72,7 @@ impl Scene {
         Self { cluster: Rc::clone(cluster), name, vault, templates, logs: RefCell::default() }
     }
 
-    /// The log of an operator that works here, to be shown when something does not come about.
+    /// The log of an operator that works here, to be shown when the scenario fails.
     pub fn log(&self, path: &Path) {
         self.logs.borrow_mut().push(path.to_owned());
     }
@@ -90,7 +90,7 @@ impl Scene {
 
     /// Waits as [`eventually`] does.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Result<T, String>) -> T {
-        eventually(what, SOON, look, || self.said()).await
+        eventually(what, SOON, look).await
     }
 
     // Objects.
@@ -305,6 +305,15 @@ impl Scene {
     pub async fn close(&self) {
         let all = ListParams::default();
         self.api::<FerrVaultSecret>().delete_collection(&DeleteParams::default(), &all).await.unwrap();
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // While its scenario fails: what the operator had to say about it helps to understand why.
+        if std::thread::panicking() {
+            eprintln!("{}", self.said());
+        }
     }
 }
 

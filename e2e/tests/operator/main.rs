@@ -8,8 +8,12 @@
     reason = "tests: a step that fails is a test that fails"
 )]
 
+mod connections;
+mod deletions;
+mod guards;
 mod reasons;
 mod register;
+mod restarts;
 mod rotation;
 
 use std::process::ExitCode;
@@ -18,6 +22,15 @@ use ferrvault_e2e::runner;
 use ferrvault_e2e::world::World;
 
 fn main() -> ExitCode {
-    let scenarios = [rotation::scenarios(), reasons::scenarios()].into_iter().flatten().collect();
+    let scenarios = [
+        // The slowest first.
+        reasons::scenarios(),
+        rotation::scenarios(),
+        restarts::scenarios(),
+        connections::scenarios(),
+        deletions::scenarios(),
+        guards::scenarios(),
+    ];
+    let scenarios = scenarios.into_iter().flatten().collect();
     runner::main(World::default, scenarios)
 }

@@ -363,14 +363,12 @@ fn cases() -> Vec<Case> {
         case(
             "a_policy_refuses_the_write",
             change!(|scene| {
-                scene.edit::<Secret>("db", json!({"metadata": {"annotations": {objects::SEALED: "true"}}})).await;
+                scene.edit::<Secret>("db", json!({"metadata": {"labels": {objects::SEALED: "true"}}})).await;
                 scene.set(&[("A", &fresh("sealed"))]).await;
             }),
             no("SecretWriteFailed"),
             &["writing Secret db"],
-            change!(|scene| scene
-                .edit::<Secret>("db", json!({"metadata": {"annotations": {objects::SEALED: null}}}))
-                .await),
+            change!(|scene| scene.edit::<Secret>("db", json!({"metadata": {"labels": {objects::SEALED: null}}})).await),
         ),
         case(
             "a_policy_refuses_a_new_target",

@@ -1,7 +1,9 @@
 //! `ferrvault-dev serve`, and its verbs.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -11,6 +13,9 @@ use zeroize::Zeroizing;
 use super::{Error, START_WITHIN, http_client};
 use crate::process::{Launch, Process};
 use crate::repository;
+
+/// Between two looks for the ready file.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A running `ferrvault-dev serve`.
 pub struct DevServer {
@@ -49,22 +54,28 @@ struct Hit {
 pub struct Values(pub Vec<(String, Zeroizing<Vec<u8>>)>);
 
 impl DevServer {
-    /// Starts it on a free port, with its data below `folder` and `args` besides.
+    /// Starts it with its data below `folder` and `args` besides: on a free port, unless they say where.
     pub async fn start(folder: &Path, args: &[&str]) -> Result<Self, Error> {
         let data = folder.join("ferrvault");
         let ready = folder.join("ferrvault-dev.json");
+        let at = |source| Error::File { path: ready.clone(), source };
+        // That of an earlier one on the same data would be taken for this one's.
+        match std::fs::remove_file(&ready) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(at(error)),
+            _ => {}
+        }
+        let address: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
         let process = Launch::new("ferrvault-dev", repository::dev_bin(), folder.join("ferrvault-dev.log"))
             .arg("serve")
             .arg("--data")
             .arg(&data)
-            .args(["--listen", "127.0.0.1:0", "--ready-file"])
+            .args(address)
+            .arg("--ready-file")
             .arg(&ready)
             .args(args)
             .without_env("FERRVAULT_DEV_DATA")
             .start()?;
-        process.wait_for_line("Ctrl-C", START_WITHIN).await?;
-        let at = |source| Error::File { path: ready.clone(), source };
-        let text = Zeroizing::new(appeared(&process, &ready).await.map_err(at)?);
+        let text = appeared(&process, &ready).await?;
         let ready = serde_json::from_slice(&text).map_err(|error| at(error.into()))?;
         Ok(Self { process, data, ready, http: http_client()? })
     }
@@ -132,19 +143,22 @@ impl DevServer {
     }
 }
 
-/// The content of the ready file, which comes a moment after the greeting.
-async fn appeared(process: &Process, ready: &Path) -> std::io::Result<Vec<u8>> {
-    let deadline = std::time::Instant::now() + START_WITHIN;
+/// The content of the ready file, which appears as a whole once the server answers.
+async fn appeared(process: &Process, ready: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let deadline = Instant::now() + START_WITHIN;
     loop {
+        // Asked before reading: what it wrote before its end is then certainly there.
+        let running = process.is_running();
         match std::fs::read(ready) {
-            Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound
-                    && process.is_running()
-                    && std::time::Instant::now() < deadline =>
-            {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            Ok(text) => return Ok(Zeroizing::new(text)),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::File { path: ready.to_owned(), source: error });
             }
-            read => return read,
+            Err(_) if !running => return Err(process.ended_error().await.into()),
+            Err(_) if Instant::now() >= deadline => {
+                return Err(process.not_in_time("where it listens", START_WITHIN).into());
+            }
+            Err(_) => tokio::time::sleep(POLL).await,
         }
     }
 }
