@@ -1,0 +1,175 @@
+//! Measures, does not judge: a rotation of many resources with one Deployment each, held against what the same API server
+//! needs for the same writes from a plain client; and the operator's memory, idle and full.
+//!
+//! ```sh
+//! cargo build --release --bin ferrvault-operator
+//! FERRVAULT_OPERATOR_BIN=target/release/ferrvault-operator cargo run -p ferrvault-e2e --example scale -- --resources 1000
+//! ```
+
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use ferrvault_api::{FerrVaultConnection, FerrVaultSecret, marks};
+use ferrvault_e2e::cluster::Cluster;
+use ferrvault_e2e::objects;
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+const NAMESPACE: &str = "scale";
+/// Requests of the plain client in flight: where this API server writes fastest on two cores.
+const IN_FLIGHT: usize = 32;
+/// No step takes longer on any machine that this is worth running on.
+const LIMIT: Duration = Duration::from_mins(5);
+
+#[derive(Parser)]
+/// Measures a rotation of many resources on a real API server.
+struct Args {
+    /// Resources, each with one Deployment.
+    #[arg(long, default_value_t = 1000)]
+    resources: usize,
+    /// Rotations to measure.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+}
+
+#[tokio::main]
+async fn main() {
+    let args = Args::parse();
+    let cluster = Cluster::bare().await;
+    let release = cluster.install("scale-operator", json!({})).await;
+    let operator = cluster.start_operator(&release, "scale-0").await;
+    operator.ready().await.unwrap();
+    let pid = operator.process().pid();
+    println!("idle: {} MB resident", resident_mb(pid));
+
+    cluster.create_namespace(NAMESPACE).await;
+    let vault = cluster.dev.vault("scale").await;
+    cluster.dev.set(&vault, &[("USER", "app"), ("PASSWORD", "round-0")]).await;
+    let token = cluster.dev.token(&vault).await;
+    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+    let token = objects::typed(json!({"metadata": {"name": objects::TOKEN}, "stringData": {"token": token.token}}));
+    secrets.create(&PostParams::default(), &token).await.unwrap();
+    let connections: Api<FerrVaultConnection> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+    connections.create(&PostParams::default(), &objects::typed(objects::connection(cluster.dev.url()))).await.unwrap();
+    let started = Instant::now();
+    let (deployments, resources) = (workloads(&cluster), resources(&cluster));
+    each(args.resources, async |name| {
+        let workload = objects::typed(objects::workload("Deployment", &name));
+        deployments.create(&PostParams::default(), &workload).await.unwrap();
+        let spec = json!({"rolloutRestart": [objects::restart("Deployment", &name)], "refreshInterval": "1h"});
+        let resource = objects::typed(objects::resource(&name, "scale", spec));
+        resources.create(&PostParams::default(), &resource).await.unwrap();
+    })
+    .await;
+    let synced = async || {
+        let all = resources.list(&ListParams::default()).await.unwrap();
+        all.iter().filter(|it| it.status.as_ref().is_some_and(|status| status.last_synced_at.is_some())).count()
+    };
+    until(args.resources, synced).await;
+    println!("{} resources made and synced in {:.1} s", args.resources, started.elapsed().as_secs_f64());
+    println!("with {}: {} MB resident", args.resources, resident_mb(pid));
+
+    for round in 1..=args.rounds {
+        let password = format!("round-{round}");
+        cluster.dev.set(&vault, &[("PASSWORD", password.as_str())]).await;
+        let started = Instant::now();
+        // A change of the token Secret makes every resource of the connection due at once.
+        let touch = json!({"metadata": {"annotations": {"round": round.to_string()}}});
+        secrets.patch(objects::TOKEN, &PatchParams::default(), &Patch::Merge(&touch)).await.unwrap();
+        let restarted = async || {
+            let all = deployments.list(&ListParams::default()).await.unwrap();
+            all.iter().filter(|it| it.metadata.generation == Some(i64::try_from(round).unwrap() + 1)).count()
+        };
+        until(args.resources, restarted).await;
+        let rotation = started.elapsed().as_secs_f64();
+        let recorded = async || {
+            let all = resources.list(&ListParams::default()).await.unwrap();
+            let settled = |it: &&FerrVaultSecret| {
+                let Some(status) = &it.status else { return false };
+                status.last_rollout_hash == status.content_hash
+                    && status.rollouts.iter().all(|r| Some(&r.hash) == status.content_hash.as_ref())
+                    && !status.rollouts.is_empty()
+            };
+            all.iter().filter(settled).count()
+        };
+        until(args.resources, recorded).await;
+        let record = started.elapsed().as_secs_f64();
+        let floor = floor(&cluster, args.resources, round).await;
+        println!(
+            "rotation {round}: {rotation:.2} s to the last restart, {record:.2} s to the last record; the same writes by a plain client: \
+             {floor:.2} s; ratio {:.2}; {} MB resident",
+            rotation / floor,
+            resident_mb(pid)
+        );
+    }
+    operator.stop().await.unwrap();
+}
+
+/// Three writes for each of as many objects of the same size that the operator does not know.
+async fn floor(cluster: &Cluster, count: usize, round: usize) -> f64 {
+    let namespace = format!("floor-{round}");
+    cluster.create_namespace(&namespace).await;
+    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), &namespace);
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), &namespace);
+    let connections: Api<FerrVaultConnection> = Api::namespaced(cluster.client.clone(), &namespace);
+    each(count, async |name| {
+        let secret =
+            objects::typed(json!({"metadata": {"name": name}, "stringData": {"USER": "app", "PASSWORD": "0"}}));
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+        let workload = objects::typed(objects::workload("Deployment", &name));
+        deployments.create(&PostParams::default(), &workload).await.unwrap();
+        // A custom resource whose status nobody else writes: the operator's own kind would be taken up by it.
+        let mut connection = objects::connection("https://floor.invalid");
+        connection["metadata"]["name"] = json!(name);
+        connections.create(&PostParams::default(), &objects::typed(connection)).await.unwrap();
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let started = Instant::now();
+    each(count, async |name| {
+        let params = PatchParams::default();
+        let data = json!({"metadata": {"annotations": {marks::CONTENT_HASH: "1"}}, "data": {"PASSWORD": "MQ=="}});
+        secrets.patch(&name, &params, &Patch::Merge(&data)).await.unwrap();
+        let template = json!({"spec": {"template": {"metadata": {"annotations": {"a": "1"}}}}});
+        deployments.patch(&name, &params, &Patch::Merge(&template)).await.unwrap();
+        let status = json!({"status": {"lastCheckedAt": "2026-01-01T00:00:00Z"}});
+        connections.patch_status(&name, &params, &Patch::Merge(&status)).await.unwrap();
+    })
+    .await;
+    started.elapsed().as_secs_f64()
+}
+
+async fn each(count: usize, act: impl AsyncFn(String)) {
+    let names = (0..count).map(|number| format!("r-{number:05}"));
+    futures::stream::iter(names).map(|name| act(name)).buffer_unordered(IN_FLIGHT).collect::<Vec<()>>().await;
+}
+
+async fn until(count: usize, look: impl AsyncFn() -> usize) {
+    let end = Instant::now() + LIMIT;
+    loop {
+        let found = look().await;
+        if found == count {
+            return;
+        }
+        assert!(Instant::now() < end, "{found} of {count} within {LIMIT:?}");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}
+
+fn workloads(cluster: &Cluster) -> Api<Deployment> {
+    Api::namespaced(cluster.client.clone(), NAMESPACE)
+}
+
+fn resources(cluster: &Cluster) -> Api<FerrVaultSecret> {
+    Api::namespaced(cluster.client.clone(), NAMESPACE)
+}
+
+fn resident_mb(pid: i32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();
+    (kilobytes / 102.4).round() / 10.0
+}
