@@ -6,6 +6,13 @@
 //! FERRVAULT_OPERATOR_BIN=target/release/ferrvault-operator cargo run -p ferrvault-e2e --example scale -- --resources 1000
 //! ```
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a measurement ends at the first thing that fails"
+)]
+
 use std::time::{Duration, Instant};
 
 use clap::Parser;
