@@ -60,10 +60,15 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value) {
             object::fields_mut(metadata.entry("labels").or_insert(Value::Null))
                 .insert("kubernetes.io/metadata.name".to_owned(), name.into());
         }
-        "deployments.apps" | "statefulsets.apps" => {
-            object::map_mut(object, "spec").entry("replicas").or_insert(1.into());
-        }
+        "deployments.apps" | "statefulsets.apps" | "daemonsets.apps" => workload::prepare_create(kind, object),
         _ => {}
+    }
+}
+
+/// Fields that the server itself changes with an object.
+pub(crate) fn prepare_update(kind: &Kind, live: &Value, object: &mut Value) {
+    if kind.id == "daemonsets.apps" {
+        workload::count_templates(live, object);
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::kind::Kind;
 use crate::object;
-use crate::ownership::{self, Entry, Fields, Path};
+use crate::ownership::{self, Entry, Fields, Node, Path};
 use crate::refusal::Refusal;
 use crate::shape::{ListMerge, Shape, item_key};
 
@@ -23,8 +23,8 @@ pub(crate) fn applied(
     force: bool,
 ) -> Result<Value, Refusal> {
     let shape = Shape::of(kind);
-    let claimed = ownership::leaves(shape, wanted);
-    let present = live.map(|live| ownership::leaves(shape, live)).unwrap_or_default();
+    let claimed = ownership::claimable(shape, wanted);
+    let present = live.map(|live| ownership::nodes(shape, live)).unwrap_or_default();
     let mut entries = live.map(ownership::entries).unwrap_or_default();
 
     if force {
@@ -42,39 +42,46 @@ pub(crate) fn applied(
     let before = mine.and_then(|at| entries.get(at)).map(|entry| entry.fields.clone()).unwrap_or_default();
     let others: Vec<&Path> =
         entries.iter().filter(|entry| !entry.is_same_writer(&writer)).flat_map(|entry| &entry.fields).collect();
-    // Deepest first, so that a list item is empty of others' fields before its existence is looked at.
-    for path in before.difference(&claims).collect::<Vec<_>>().into_iter().rev() {
+    // Items of lists come before what is in them: where the item goes as a whole, its fields are not looked for.
+    for path in before.difference(&claims) {
         let held = others.iter().any(|other| other.starts_with(path)) || claims.iter().any(|own| own.starts_with(path));
         if !held {
             remove(shape, &mut result, path);
         }
     }
-    match mine.and_then(|at| entries.get_mut(at)) {
-        Some(mine) if mine.fields == claims => {}
-        Some(mine) => {
-            mine.fields = claims;
+    // The time of an entry is when its manager last changed the object, not when it last agreed with it.
+    let is_changed = live != Some(&result);
+    if let Some(mine) = mine.and_then(|at| entries.get_mut(at)) {
+        mine.fields = claims;
+        if is_changed {
             mine.time = writer.time;
         }
-        None => {
-            writer.fields = claims;
-            entries.push(writer);
+    } else {
+        writer.fields = claims;
+        if !is_changed {
+            writer.time.clear();
         }
+        entries.push(writer);
     }
     ownership::store(&mut result, &entries);
     Ok(result)
 }
 
-/// Whether the field is claimed with another value than it has.
-fn is_contested(path: &Path, claimed: &BTreeMap<Path, Value>, present: &BTreeMap<Path, Value>) -> bool {
-    claimed.get(path).is_some_and(|value| present.get(path) != Some(value))
+/// Whether the field is claimed with another value than it has. An empty map or list is one that may have parts: the
+/// claim asks for nothing that would change them.
+fn is_contested(path: &Path, claimed: &BTreeMap<Path, Node>, present: &BTreeMap<Path, Node>) -> bool {
+    claimed.get(path).is_some_and(|node| match present.get(path) {
+        Some(Node::Container) => false,
+        found => found != Some(node),
+    })
 }
 
 /// Refuses if any other manager owns a contested field.
 fn refuse_conflicts(
     entries: &[Entry],
     writer: &Entry,
-    claimed: &BTreeMap<Path, Value>,
-    present: &BTreeMap<Path, Value>,
+    claimed: &BTreeMap<Path, Node>,
+    present: &BTreeMap<Path, Node>,
 ) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let mut text = String::new();
@@ -101,9 +108,8 @@ fn describe(entry: &Entry) -> String {
     if !entry.subresource.is_empty() {
         let _ = write!(text, " with subresource \"{}\"", entry.subresource);
     }
-    let _ = write!(text, " using {}", entry.api_version);
     if entry.operation == "Update" {
-        let _ = write!(text, " at {}", entry.time);
+        let _ = write!(text, " using {}", entry.api_version);
     }
     text
 }

@@ -53,7 +53,9 @@ impl State {
         }
         if !object::is_terminating(&live) {
             object::set_metadata(&mut marked, "deletionTimestamp", self.clock.stamp());
-            object::set_metadata(&mut marked, "deletionGracePeriodSeconds", 0);
+            if kind.id != "namespaces" {
+                object::set_metadata(&mut marked, "deletionGracePeriodSeconds", 0);
+            }
             if kind.generation != Generation::Absent {
                 let generation = live.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
                 object::set_metadata(&mut marked, "generation", generation + 1);
@@ -82,7 +84,7 @@ fn check_preconditions(kind: &Kind, key: &Key, options: &Value, live: &Value) ->
                 "the {word} in the precondition ({wanted}) does not match the {word} in record ({present}). \
                  The object might have been {fate}"
             );
-            return Err(Refusal::conflict(kind, &key.name, &why));
+            return Err(Refusal::precondition(kind, &key.name, &why));
         }
     }
     Ok(())

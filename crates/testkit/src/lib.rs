@@ -27,6 +27,7 @@ mod refusal;
 mod request;
 mod route;
 mod schema;
+pub mod script;
 mod selector;
 mod server;
 mod shape;

@@ -74,6 +74,18 @@ pub(crate) fn fields_mut(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
+/// What Go's JSON decoder calls a value that it did not expect.
+pub(crate) fn go_word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// Sets `metadata.<field>`.
 pub(crate) fn set_metadata(object: &mut Value, field: &str, value: impl Into<Value>) {
     map_mut(object, "metadata").insert(field.to_owned(), value.into());

@@ -60,8 +60,10 @@ pub(crate) fn entries(object: &Value) -> Vec<Entry> {
 
 /// Writes `entries` into `object`, those that own nothing left out.
 pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
-    let list: Vec<Value> = entries
-        .iter()
+    let mut sorted: Vec<&Entry> = entries.iter().collect();
+    sorted.sort_by_key(|entry| (entry.operation, &entry.time, &entry.manager, &entry.api_version, &entry.subresource));
+    let list: Vec<Value> = sorted
+        .into_iter()
         .filter(|entry| !entry.fields.is_empty())
         .map(|entry| {
             let mut tree = Map::new();
@@ -72,10 +74,12 @@ pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
                 "manager": entry.manager,
                 "operation": entry.operation,
                 "apiVersion": entry.api_version,
-                "time": entry.time,
                 "fieldsType": "FieldsV1",
                 "fieldsV1": tree,
             });
+            if !entry.time.is_empty() {
+                object::fields_mut(&mut shown).insert("time".to_owned(), entry.time.clone().into());
+            }
             if !entry.subresource.is_empty() {
                 object::fields_mut(&mut shown).insert("subresource".to_owned(), entry.subresource.clone().into());
             }
@@ -126,8 +130,26 @@ fn write_tree(tree: &mut Map<String, Value>, path: &[Step]) {
     write_tree(below, rest);
 }
 
-/// The leaves of `object` with their values, system fields left out.
-pub(crate) fn leaves(shape: Shape<'_>, object: &Value) -> BTreeMap<Path, Value> {
+/// A field as far as ownership is concerned.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    /// The bare existence of a map or list that is merged part by part. Only updates own it: they make it.
+    Container,
+    /// The existence of a value in a set, or of an item in a list map. May have many owners.
+    Member,
+    /// A value.
+    Leaf(Value),
+}
+
+/// The fields of `object` that can be claimed, system fields left out.
+pub(crate) fn claimable(shape: Shape<'_>, object: &Value) -> BTreeMap<Path, Node> {
+    let mut found = nodes(shape, object);
+    found.retain(|_, node| *node != Node::Container);
+    found
+}
+
+/// All fields of `object`, system fields left out.
+pub(crate) fn nodes(shape: Shape<'_>, object: &Value) -> BTreeMap<Path, Node> {
     let mut found = BTreeMap::new();
     let Some(fields) = object.as_object() else { return found };
     for (name, value) in fields {
@@ -151,37 +173,38 @@ fn is_owned_metadata(field: &str) -> bool {
     matches!(field, "labels" | "annotations" | "finalizers" | "ownerReferences" | "generateName")
 }
 
-fn collect(shape: Shape<'_>, value: &Value, path: &mut Path, found: &mut BTreeMap<Path, Value>) {
+fn collect(shape: Shape<'_>, value: &Value, path: &mut Path, found: &mut BTreeMap<Path, Node>) {
     match value {
         Value::Object(fields) if !fields.is_empty() && !shape.is_atomic_map() => {
+            if !shape.is_always_there() {
+                found.entry(path.clone()).or_insert(Node::Container);
+            }
             for (name, value) in fields {
                 path.push(format!("f:{name}"));
                 collect(shape.field(name), value, path, found);
                 path.pop();
             }
         }
-        Value::Array(items) if !items.is_empty() => match shape.list_merge() {
-            ListMerge::Atomic => {
-                found.insert(path.clone(), value.clone());
-            }
-            ListMerge::Set => {
-                for item in items {
-                    path.push(format!("v:{item}"));
-                    found.insert(path.clone(), Value::Null);
-                    path.pop();
-                }
-            }
-            ListMerge::Map(keys) => {
-                for item in items {
-                    path.push(format!("k:{}", item_key(item, &keys)));
-                    found.insert(path.clone(), Value::Null);
+        Value::Array(items) if !items.is_empty() && shape.list_merge() != ListMerge::Atomic => {
+            found.insert(path.clone(), Node::Container);
+            for item in items {
+                let keys = match shape.list_merge() {
+                    ListMerge::Map(keys) => Some(keys),
+                    _ => None,
+                };
+                path.push(match &keys {
+                    Some(keys) => format!("k:{}", item_key(item, keys)),
+                    None => format!("v:{item}"),
+                });
+                found.insert(path.clone(), Node::Member);
+                if keys.is_some() {
                     collect(shape.item(), item, path, found);
-                    path.pop();
                 }
+                path.pop();
             }
-        },
+        }
         other => {
-            found.insert(path.clone(), other.clone());
+            found.insert(path.clone(), Node::Leaf(other.clone()));
         }
     }
 }
@@ -196,8 +219,8 @@ pub(crate) fn record_update(
     mut writer: Entry,
     door: impl Fn(&Path) -> bool,
 ) {
-    let before = live.map(|live| leaves(shape, live)).unwrap_or_default();
-    let after = leaves(shape, object);
+    let before = live.map(|live| nodes(shape, live)).unwrap_or_default();
+    let after = nodes(shape, object);
     let gained: Fields = after
         .iter()
         .filter(|(path, value)| door(path) && before.get(*path) != Some(value))
@@ -210,7 +233,7 @@ pub(crate) fn record_update(
         let mine = entry.is_same_writer(&writer);
         // The existence of a list item may belong to several; only values have one owner after an update.
         entry.fields.retain(|path| {
-            let taken = gained.contains(path) && !mine && after.get(path).is_some_and(|value| !value.is_null());
+            let taken = gained.contains(path) && !mine && matches!(after.get(path), Some(Node::Leaf(_)));
             !lost.contains(path) && !taken
         });
     }

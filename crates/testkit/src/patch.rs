@@ -39,7 +39,7 @@ pub(crate) fn patched(kind: &Kind, how: PatchKind, live: &Value, patch: &Value) 
     match how {
         PatchKind::Merge | PatchKind::Apply => {
             if !patch.is_object() {
-                return Err(Refusal::bad_request("error decoding patch: a merge patch is a JSON object"));
+                return Err(Refusal::bad_request(not_a_map(patch)));
             }
             json_patch::merge(&mut object, patch);
         }
@@ -50,7 +50,7 @@ pub(crate) fn patched(kind: &Kind, how: PatchKind, live: &Value, patch: &Value) 
                 ));
             }
             let Some(fields) = patch.as_object() else {
-                return Err(Refusal::bad_request("error decoding patch: a strategic merge patch is a JSON object"));
+                return Err(Refusal::bad_request(not_a_map(patch)));
             };
             merge_map(Shape::of(kind), &mut object, fields);
         }
@@ -61,6 +61,11 @@ pub(crate) fn patched(kind: &Kind, how: PatchKind, live: &Value, patch: &Value) 
         }
     }
     Ok(object)
+}
+
+fn not_a_map(patch: &Value) -> String {
+    let found = crate::object::go_word(patch);
+    format!("error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
 }
 
 /// Directives of a strategic merge patch; none of them is stored.

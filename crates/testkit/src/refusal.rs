@@ -30,6 +30,28 @@ impl FieldError {
         Self::new("FieldValueTypeInvalid", field, message)
     }
 
+    /// Names the field by its last part, as the validator of formats does.
+    pub(crate) fn not_a_time(field: &str, value: &Value) -> Self {
+        let last = field.rsplit('.').next().unwrap_or_default();
+        let message = format!("Invalid value: {value}: {last} in body must be of type date-time: {value}");
+        Self::new("FieldValueTypeInvalid", field, message)
+    }
+
+    /// Said when errors of the schema kept CEL rules from being checked.
+    pub(crate) fn rules_unchecked() -> Self {
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                      errors to complete validation";
+        Self::invalid("<nil>", &Value::Null, detail)
+    }
+
+    /// Whether it keeps CEL rules from being checked.
+    pub(crate) fn hides_rules(&self) -> bool {
+        matches!(
+            self.reason,
+            "FieldValueRequired" | "FieldValueTypeInvalid" | "FieldValueNotSupported" | "FieldValueTooLong"
+        )
+    }
+
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
@@ -64,11 +86,13 @@ pub(crate) struct Refusal {
     details: Option<Value>,
     /// Also sent as a `Retry-After` header.
     pub(crate) retry_after: Option<u32>,
+    /// Answered in plain text.
+    pub(crate) is_text: bool,
 }
 
 impl Refusal {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after: None }
+        Self { code, reason, message: message.into(), details: None, retry_after: None, is_text: false }
     }
 
     fn about(mut self, kind: &Kind, name: &str) -> Self {
@@ -83,17 +107,33 @@ impl Refusal {
 
     /// The path leads nowhere: the kind is not installed. The real server answers this in plain text.
     pub(crate) fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "404 page not found")
+        let mut refusal = Self::new(404, "NotFound", "404 page not found");
+        refusal.is_text = true;
+        refusal
     }
 
-    pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
-        let message = format!("{} \"{name}\" already exists", kind.id);
+    pub(crate) fn already_exists(kind: &Kind, name: &str, is_terminating: bool) -> Self {
+        let prefix = if is_terminating { "object is being deleted: " } else { "" };
+        let message = format!("{prefix}{} \"{name}\" already exists", kind.id);
         Self::new(409, "AlreadyExists", message).about(kind, name)
     }
 
     pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.id);
         Self::new(409, "Conflict", message).about(kind, name)
+    }
+
+    /// A precondition of a delete does not hold. Names the kind where other conflicts name the resource.
+    pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> Self {
+        let (qualified, what) = (kind.qualified(), "Operation cannot be fulfilled on");
+        let mut refusal = Self::new(409, "Conflict", format!("{what} {qualified} \"{name}\": {why}"));
+        refusal.details = Some(details(name, &kind.group, &kind.kind));
+        refusal
+    }
+
+    /// The one mistake of a client that the real server takes for its own.
+    pub(crate) fn revision_on_create() -> Self {
+        Self::new(500, "", "resourceVersion should not be set on objects to be created")
     }
 
     /// The resourceVersion sent is not the current one.
@@ -126,6 +166,29 @@ impl Refusal {
         crate::object::fields_mut(&mut about).insert("causes".to_owned(), causes.collect());
         refusal.details = Some(about);
         refusal
+    }
+
+    /// A PUT without a resourceVersion where one is demanded. Names the resource where other messages name the kind.
+    pub(crate) fn revision_missing(kind: &Kind, name: &str) -> Self {
+        let error = FieldError::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+        let message = format!("{} \"{name}\" is invalid: {}: {}", kind.id, error.field, error.message);
+        let mut refusal = Self::new(422, "Invalid", message).about(kind, name);
+        if let Some(about) = &mut refusal.details {
+            let cause = json!({"reason": error.reason, "message": error.message, "field": error.field});
+            crate::object::fields_mut(about).insert("causes".to_owned(), json!([cause]));
+        }
+        refusal
+    }
+
+    /// An applied object that cannot be read as its kind.
+    pub(crate) fn unreadable_apply(kind: &Kind, object: &Value, why: &str) -> Self {
+        let (namespace, name) = (crate::object::namespace(object), crate::object::name(object));
+        let version = format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind);
+        let message = format!(
+            "failed to convert new object ({namespace}/{name}; {version}) to proper version: unable to convert \
+             unstructured object to {version}: error decoding from json: {why}"
+        );
+        Self::new(500, "", message)
     }
 
     /// A patch that could not be applied, or whose result is no object of the kind.
@@ -176,6 +239,15 @@ impl Refusal {
         Self::new(410, "Expired", message)
     }
 
+    /// List options that contradict each other.
+    pub(crate) fn invalid_options(error: &FieldError) -> Self {
+        let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {}: {}", error.field, error.message);
+        let mut refusal = Self::new(422, "Invalid", message);
+        let cause = json!({"reason": error.reason, "message": error.message, "field": error.field});
+        refusal.details = Some(json!({ "group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause] }));
+        refusal
+    }
+
     /// A resourceVersion that this server has not reached yet.
     pub(crate) fn too_large_version(wanted: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
@@ -185,6 +257,14 @@ impl Refusal {
         refusal
     }
 
+    /// No patch at all, by its content type.
+    pub(crate) fn unknown_media() -> Self {
+        let mut refusal = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+        refusal.details = Some(json!({}));
+        refusal
+    }
+
+    /// A kind of patch that this kind of object does not take.
     pub(crate) fn unsupported_media(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
@@ -226,6 +306,11 @@ impl Refusal {
         refusal
     }
 
+    /// What it says.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The body of the answer.
     pub(crate) fn status(&self) -> Value {
         let mut status = json!({
@@ -234,9 +319,11 @@ impl Refusal {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            crate::object::fields_mut(&mut status).insert("reason".to_owned(), self.reason.into());
+        }
         let mut details = self.details.clone();
         if let Some(seconds) = self.retry_after {
             let about = details.get_or_insert_with(|| json!({}));

@@ -27,10 +27,6 @@ pub(crate) enum Content {
 /// Code, content, and the watch to register if one was opened.
 type Routed = (u16, Content, Option<Watch>);
 
-/// Patches that the real server takes.
-const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, \
-     application/strategic-merge-patch+json, application/apply-patch+yaml";
-
 impl State {
     /// Does what `request` asks for.
     pub(crate) fn route(&mut self, call: &Call, request: &Request, as_of: Option<u64>) -> Result<Routed, Refusal> {
@@ -74,7 +70,7 @@ impl State {
             }
             Verb::Update => self.replace(kind, &key, door, &writer, body()?),
             Verb::Patch => {
-                let how = request.patch.ok_or_else(|| Refusal::unsupported_media(PATCH_TYPES))?;
+                let how = request.patch.ok_or_else(Refusal::unknown_media)?;
                 let force = request.flag("force");
                 self.patch(kind, &key, door, &writer, PatchRequest { how, force }, body()?)
             }

@@ -64,6 +64,9 @@ impl Schema {
                 }
             }
         }
+        if has_rules(&self.0) && errors.iter().any(FieldError::hides_rules) {
+            errors.push(FieldError::rules_unchecked());
+        }
         errors
     }
 }
@@ -77,6 +80,15 @@ fn child<'a>(node: &'a Value, key: &str) -> Option<&'a Value> {
     node.get("properties")
         .and_then(|properties| properties.get(key))
         .or_else(|| node.get("additionalProperties").filter(|schema| schema.is_object()))
+}
+
+/// Whether CEL rules stand anywhere in the schema.
+fn has_rules(node: &Value) -> bool {
+    match node {
+        Value::Object(fields) => fields.contains_key("x-kubernetes-validations") || fields.values().any(has_rules),
+        Value::Array(items) => items.iter().any(has_rules),
+        _ => false,
+    }
 }
 
 fn flag(node: &Value, name: &str) -> bool {
@@ -221,8 +233,7 @@ fn validate_text(node: &Value, text: &str, value: &Value, path: &str, errors: &m
         errors.push(FieldError::invalid(path, value, &detail));
     }
     if node.get("format").and_then(Value::as_str) == Some("date-time") && text.parse::<jiff::Timestamp>().is_err() {
-        let detail = format!("{path} in body must be of type date-time: {value}");
-        errors.push(FieldError::invalid(path, value, &detail));
+        errors.push(FieldError::not_a_time(path, value));
     }
 }
 

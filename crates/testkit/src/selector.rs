@@ -26,9 +26,9 @@ impl Selector {
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, Refusal> {
         let mut selector = Self::default();
         for part in split_outside_parentheses(labels) {
-            selector.labels.push(
-                label(part).ok_or_else(|| Refusal::bad_request(format!("unable to parse requirement: {part:?}")))?,
-            );
+            let test =
+                label(part).ok_or_else(|| Refusal::bad_request("found '=', expected: ',' or 'end of string'"))?;
+            selector.labels.push(test);
         }
         for part in fields.split(',').filter(|part| !part.is_empty()) {
             let (field, wanted, value) = split_operator(part).ok_or_else(|| {
@@ -100,6 +100,9 @@ fn label(part: &str) -> Option<(String, Test)> {
         };
     }
     if let Some((key, wanted, value)) = split_operator(part) {
+        if value.contains('=') {
+            return None;
+        }
         let values = vec![value.to_owned()];
         return Some((key.to_owned(), if wanted { Test::In(values) } else { Test::NotIn(values) }));
     }

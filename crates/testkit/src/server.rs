@@ -76,9 +76,15 @@ impl Answer {
     fn of(result: Result<(u16, Content), Refusal>) -> Self {
         match result {
             Ok((code, content)) => Self { code, retry_after: None, content },
-            Err(refusal) => {
-                Self { code: refusal.code, retry_after: refusal.retry_after, content: Content::Json(refusal.status()) }
-            }
+            Err(refusal) => Self {
+                code: refusal.code,
+                retry_after: refusal.retry_after,
+                content: if refusal.is_text {
+                    Content::Text(refusal.message().to_owned())
+                } else {
+                    Content::Json(refusal.status())
+                },
+            },
         }
     }
 }

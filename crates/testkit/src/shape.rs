@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
+/// One owner reference, which is claimed as a whole. No field is called so.
+const OWNER: &str = "OwnerReference";
+
 /// How two versions of a list become one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListMerge {
@@ -54,6 +57,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn item(self) -> Self {
         match self {
             Self::Schema(node) => node.get("items").map_or(Self::Unknown, Self::Schema),
+            Self::Named("ownerReferences") => Self::Named(OWNER),
             other => other,
         }
     }
@@ -71,13 +75,24 @@ impl<'a> Shape<'a> {
         }
     }
 
+    /// Whether the map at this place is part of every object of a built-in type, so that nobody makes it.
+    pub(crate) fn is_always_there(self) -> bool {
+        matches!(self, Self::Named("metadata" | "spec" | "status" | "template" | "strategy" | "updateStrategy"))
+    }
+
     /// Whether the map at this place is replaced as a whole.
     pub(crate) fn is_atomic_map(self) -> bool {
         match self {
             Self::Schema(node) => node.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
             Self::Named(name) => matches!(
                 name,
-                "selector" | "nodeSelector" | "secretKeyRef" | "configMapKeyRef" | "fieldRef" | "nodeSelectorTerms"
+                OWNER
+                    | "selector"
+                    | "nodeSelector"
+                    | "secretKeyRef"
+                    | "configMapKeyRef"
+                    | "fieldRef"
+                    | "nodeSelectorTerms"
             ),
             Self::Unknown => false,
         }

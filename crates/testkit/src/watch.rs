@@ -19,7 +19,7 @@ use crate::fault::Break;
 use crate::kind::Kind;
 use crate::object;
 use crate::read::{self, ListRequest};
-use crate::refusal::Refusal;
+use crate::refusal::{FieldError, Refusal};
 use crate::request::Request;
 use crate::selector::Selector;
 use crate::state::State;
@@ -191,10 +191,17 @@ impl State {
         let wanted = read::parse_revision(request.param("resourceVersion"))?;
         let version_match = request.param("resourceVersionMatch");
         if request.flag("sendInitialEvents") {
-            if version_match != "NotOlderThan" || !request.flag("allowWatchBookmarks") {
-                return Err(Refusal::bad_request(
-                    "sendInitialEvents is forbidden for watch unless resourceVersionMatch is NotOlderThan and bookmarks are allowed",
-                ));
+            if version_match != "NotOlderThan" {
+                return Err(Refusal::invalid_options(&FieldError::forbidden(
+                    "resourceVersionMatch",
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                )));
+            }
+            if !request.flag("allowWatchBookmarks") {
+                return Err(Refusal::invalid_options(&FieldError::forbidden(
+                    "allowWatchBookmarks",
+                    "sendInitialEvents requires setting allowWatchBookmarks to true",
+                )));
             }
             if wanted > self.store.revision() {
                 return Err(Refusal::too_large_version(wanted, self.store.revision()));
@@ -202,9 +209,10 @@ impl State {
             return Ok((wanted, true));
         }
         if !version_match.is_empty() {
-            return Err(Refusal::bad_request(
+            return Err(Refusal::invalid_options(&FieldError::forbidden(
+                "resourceVersionMatch",
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ));
+            )));
         }
         Ok((wanted, wanted == 0 && !request.query.contains_key("sendInitialEvents")))
     }

@@ -12,7 +12,7 @@ use crate::kind::{Generation, Kind};
 use crate::object;
 use crate::ownership::{self, Entry};
 use crate::patch::{self, PatchKind};
-use crate::refusal::Refusal;
+use crate::refusal::{FieldError, Refusal};
 use crate::shape::Shape;
 use crate::state::{State, Writer};
 use crate::store::Key;
@@ -54,7 +54,7 @@ impl State {
     ) -> Result<Value, Refusal> {
         read_body(kind, writer, &mut object)?;
         if !object::resource_version(&object).is_empty() {
-            return Err(Refusal::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(Refusal::revision_on_create());
         }
         ownership::store(&mut object, &[]);
         self.make(kind, namespace, writer, object, "Update")
@@ -87,7 +87,11 @@ impl State {
             return Err(Refusal::invalid(kind, &name, &errors));
         }
         if self.store.get(&key).is_some() {
-            return Err(Refusal::already_exists(kind, &name));
+            return Err(Refusal::already_exists(
+                kind,
+                &name,
+                self.store.get(&key).is_some_and(|live| object::is_terminating(live)),
+            ));
         }
         let uid = self.next_uid();
         object::set_metadata(&mut object, "uid", uid);
@@ -117,11 +121,7 @@ impl State {
         mut object: Value,
     ) -> Result<(u16, Value), Refusal> {
         read_body(kind, writer, &mut object)?;
-        let name = object::name(&object);
-        if name != key.name {
-            let message = format!("the name of the object ({name}) does not match the name on the URL ({})", key.name);
-            return Err(Refusal::bad_request(message));
-        }
+        check_name(key, &object)?;
         let Some(live) = self.store.get(key).cloned() else {
             if kind.create_on_update && door == Door::Main {
                 object::map_mut(&mut object, "metadata").remove("resourceVersion");
@@ -132,19 +132,14 @@ impl State {
         let sent_uid = object::uid(&object);
         if !sent_uid.is_empty() && sent_uid != object::uid(&live) {
             let why = format!(
-                "StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID in precondition: \
+                "StorageError: invalid object, Code: 4, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
                  {sent_uid}, UID in object meta: {}",
                 object::uid(&live)
             );
             return Err(Refusal::conflict(kind, &key.name, &why));
         }
         if object::resource_version(&object).is_empty() && !kind.unconditional_update {
-            let error = crate::refusal::FieldError::invalid(
-                "metadata.resourceVersion",
-                &0.into(),
-                "must be specified for an update",
-            );
-            return Err(Refusal::invalid(kind, &key.name, &[error]));
+            return Err(Refusal::revision_missing(kind, &key.name));
         }
         // An object without managed fields keeps those that are stored.
         if object.pointer("/metadata/managedFields").is_none() {
@@ -174,9 +169,10 @@ impl State {
             let why = format!("no kind \"{}\" is registered here", object::text(&object, "/kind"));
             return Err(Refusal::bad_request(why));
         }
+        check_name(key, &object)?;
         let shown = object.clone();
         let forgotten = admission::decode(kind, &mut object).map_err(|why| Refusal::unusable_patch(&shown, &why))?;
-        refuse_unknown(writer, &forgotten)?;
+        refuse_unknown(writer, "", &forgotten)?;
         self.update(kind, key, door, writer, &live, object, "Update").map(|object| (200, object))
     }
 
@@ -193,37 +189,34 @@ impl State {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }
         if !kind.claims(&wanted) {
-            return Err(Refusal::bad_request("apiVersion and kind of the applied object do not match the URL"));
+            let (group_version, kind) = (object::text(&wanted, "/apiVersion"), object::text(&wanted, "/kind"));
+            let group_version = if group_version.is_empty() { "/" } else { group_version };
+            return Err(Refusal::bad_request(format!("invalid object type: {group_version}, Kind={kind}")));
+        }
+        let live = self.store.get(key).cloned();
+        if live.is_none() || !object::name(&wanted).is_empty() {
+            check_name(key, &wanted)?;
         }
         let shown = wanted.clone();
-        let forgotten =
-            admission::decode_applied(kind, &mut wanted).map_err(|why| Refusal::unusable_patch(&shown, &why))?;
-        refuse_unknown(writer, &forgotten)?;
+        let unreadable = |why: String| Refusal::unreadable_apply(kind, &shown, &why);
+        let forgotten = admission::decode_applied(kind, &mut wanted).map_err(unreadable)?;
+        refuse_unknown(writer, "", &forgotten)?;
         // What the other door owns is not claimed through this one.
         claim_half(kind, door, &mut wanted);
 
-        let live = self.store.get(key).cloned();
-        let uid = object::uid(&wanted).to_owned();
-        let stored_uid = live.as_ref().map(|live| object::uid(live).to_owned()).unwrap_or_default();
-        if !uid.is_empty() && uid != stored_uid {
-            let why = format!(
-                "uid mismatch: the provided object specified uid {uid}, and the existing one has {stored_uid:?}"
-            );
-            return Err(Refusal::conflict(kind, &key.name, &why));
-        }
         let entry = self.entry(kind, writer, door, "Apply");
         let mut object = apply::applied(kind, live.as_deref(), &wanted, entry, force)?;
-        admission::decode(kind, &mut object).map_err(|why| Refusal::unusable_patch(&shown, &why))?;
+        admission::decode(kind, &mut object).map_err(unreadable)?;
         if let Some(live) = live {
             return self.update(kind, key, door, writer, &live, object, "Apply").map(|object| (200, object));
         }
         if door == Door::Status {
             return Err(Refusal::not_found(kind, &key.name));
         }
-        if !object::resource_version(&wanted).is_empty() {
-            return Err(Refusal::modified(kind, &key.name));
+        if !object::uid(&wanted).is_empty() {
+            let error = FieldError::invalid("metadata.uid", &object::uid(&wanted).into(), "field is immutable");
+            return Err(Refusal::invalid(kind, &key.name, &[error]));
         }
-        object::set_metadata(&mut object, "name", key.name.clone());
         self.make(kind, &key.namespace, writer, object, "Apply").map(|object| (201, object))
     }
 
@@ -253,6 +246,7 @@ impl State {
             object::copy_metadata(&mut object, live, "uid");
         }
         keep_other_half(kind, door, live, &mut object);
+        admission::prepare_update(kind, live, &mut object);
         let errors = admission::validate(kind, Some(live), &object);
         if !errors.is_empty() {
             return Err(Refusal::invalid(kind, &key.name, &errors));
@@ -305,23 +299,34 @@ fn read_body(kind: &Kind, writer: &Writer, object: &mut Value) -> Result<(), Ref
         );
         return Err(Refusal::bad_request(message));
     }
-    let forgotten = admission::decode(kind, object).map_err(|why| {
-        let (kind, version) = (&kind.kind, &kind.version);
-        Refusal::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
-    })?;
-    refuse_unknown(writer, &forgotten)
+    let prefix = format!("{0} in version \"{1}\" cannot be handled as a {0}: ", kind.kind, kind.version);
+    let forgotten = admission::decode(kind, object).map_err(|why| Refusal::bad_request(format!("{prefix}{why}")))?;
+    refuse_unknown(writer, &prefix, &forgotten)
 }
 
 fn stored(change: &store::Change) -> Value {
     change.new.as_deref().cloned().unwrap_or_default()
 }
 
-fn refuse_unknown(writer: &Writer, forgotten: &[String]) -> Result<(), Refusal> {
+fn check_name(key: &Key, object: &Value) -> Result<(), Refusal> {
+    let name = object::name(object);
+    if name == key.name {
+        return Ok(());
+    }
+    let url = &key.name;
+    Err(Refusal::bad_request(if name.is_empty() {
+        format!("the name of the object ({url} based on URL) was undeterminable: name must be provided")
+    } else {
+        format!("the name of the object ({name}) does not match the name on the URL ({url})")
+    }))
+}
+
+fn refuse_unknown(writer: &Writer, prefix: &str, forgotten: &[String]) -> Result<(), Refusal> {
     if !writer.strict || forgotten.is_empty() {
         return Ok(());
     }
     let list: Vec<String> = forgotten.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    Err(Refusal::bad_request(format!("strict decoding error: {}", list.join(", "))))
+    Err(Refusal::bad_request(format!("{prefix}strict decoding error: {}", list.join(", "))))
 }
 
 /// The namespace is the one of the URL; another one in the body is a mistake.

@@ -34,10 +34,4 @@ pub(super) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
     if !matches!(kind.as_str(), Some("Normal" | "Warning")) {
         errors.push(FieldError::invalid("type", &kind, "has invalid value"));
     }
-    let about = object::text(object, "/regarding/namespace");
-    let expected = if about.is_empty() { "default" } else { about };
-    if object::namespace(object) != expected {
-        let detail = "does not match event.namespace";
-        errors.push(FieldError::invalid("regarding.namespace", &about.into(), detail));
-    }
 }

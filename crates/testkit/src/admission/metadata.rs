@@ -38,6 +38,10 @@ const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters,
      end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
+const LABEL_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
+     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
 /// Forgets unknown fields and what is empty.
 pub(super) fn decode(object: &mut Value) -> Result<Vec<String>, String> {
     let Some(metadata) = object.get_mut("metadata") else { return Ok(Vec::new()) };
@@ -50,10 +54,10 @@ pub(super) fn decode(object: &mut Value) -> Result<Vec<String>, String> {
     }
     for field in ["annotations", "labels"] {
         let map = fields.get(field).and_then(Value::as_object);
-        if map.is_some_and(|map| map.values().any(|value| !value.is_string())) {
-            return Err(format!(
-                "json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type string"
-            ));
+        if let Some(other) = map.and_then(|map| map.values().find(|value| !value.is_string() && !value.is_null())) {
+            let found = object::go_word(other);
+            let place = format!("ObjectMeta.metadata.{field}");
+            return Err(format!("json: cannot unmarshal {found} into Go struct field {place} of type string"));
         }
     }
     fields.retain(|_, value| match value {
@@ -76,7 +80,7 @@ pub(super) fn validate(kind: &Kind, live: Option<&Value>, object: &Value) -> Vec
     } else if kind.id == "namespaces" && (name.contains('.') || name.len() > NAME_PART_LIMIT) {
         errors.push(FieldError::invalid("metadata.name", &name.into(), "a lowercase RFC 1123 label"));
     }
-    validate_annotations(object, "metadata", &mut errors);
+    validate_annotations(object, "/metadata/annotations", "metadata.annotations", &mut errors);
     validate_labels(object, &mut errors);
     validate_owners(object, &mut errors);
     for finalizer in object::finalizers(object) {
@@ -100,25 +104,26 @@ fn validate_change(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
         let held = object::finalizers(live);
         let new: Vec<String> = object::finalizers(object).into_iter().filter(|one| !held.contains(one)).collect();
         if !new.is_empty() {
-            let detail =
-                format!("no new finalizers can be added if the object is being deleted, found new finalizers {new:?}");
+            let list = new.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
+            );
             errors.push(FieldError::forbidden("metadata.finalizers", &detail));
         }
     }
 }
 
-/// Also used for pod templates.
-pub(super) fn validate_annotations(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let pointer = format!("/{}/annotations", path.replace('.', "/"));
+/// Annotations at `pointer`, named `path` in messages. Also used for pod templates.
+pub(super) fn validate_annotations(object: &Value, pointer: &str, path: &str, errors: &mut Vec<FieldError>) {
     let mut total = 0;
-    for (key, value) in object::map(object, &pointer).into_iter().flatten() {
+    for (key, value) in object::map(object, pointer).into_iter().flatten() {
         total += key.len() + value.as_str().unwrap_or_default().len();
         if let Some(wrong) = wrong_qualified_name(&key.to_lowercase()) {
-            errors.push(FieldError::invalid(format!("{path}.annotations"), &key.as_str().into(), wrong));
+            errors.push(FieldError::invalid(path, &key.as_str().into(), wrong));
         }
     }
     if total > ANNOTATIONS_LIMIT {
-        errors.push(FieldError::too_long(format!("{path}.annotations"), ANNOTATIONS_LIMIT));
+        errors.push(FieldError::too_long(path, ANNOTATIONS_LIMIT));
     }
 }
 
@@ -129,29 +134,31 @@ fn validate_labels(object: &Value, errors: &mut Vec<FieldError>) {
         }
         let text = value.as_str().unwrap_or_default();
         if !text.is_empty() && !is_name_part(text) {
-            errors.push(FieldError::invalid(
-                "metadata.labels",
-                value,
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'",
-            ));
+            errors.push(FieldError::invalid("metadata.labels", value, LABEL_RULE));
         }
     }
 }
 
 fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     let owners = object::list(object, "/metadata/ownerReferences");
-    for (index, owner) in owners.iter().enumerate() {
+    for owner in owners {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if object::text(owner, &format!("/{field}")).is_empty() {
-                let path = format!("metadata.ownerReferences[{index}].{field}");
+                let path = format!("metadata.ownerReferences.{field}");
                 errors.push(FieldError::invalid(path, &"".into(), "must not be empty"));
             }
         }
     }
-    let controllers = owners.iter().filter(|owner| owner.get("controller") == Some(&Value::Bool(true)));
-    if controllers.count() > 1 {
-        let detail = "Only one reference can have Controller set to true";
-        errors.push(FieldError::invalid("metadata.ownerReferences", &owners.into(), detail));
+    let controllers: Vec<&Value> =
+        owners.iter().filter(|owner| owner.get("controller") == Some(&Value::Bool(true))).collect();
+    if let [first, second, ..] = controllers.as_slice() {
+        let called = |owner: &Value| format!("{}/{}", object::text(owner, "/kind"), object::text(owner, "/name"));
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+            called(first),
+            called(second)
+        );
+        errors.push(FieldError::invalid("metadata.ownerReferences", &owners.into(), &detail));
     }
 }
 

@@ -19,8 +19,9 @@ const KEY_RULE: &str = "a valid config key must consist of alphanumeric characte
 pub(super) fn decode(object: &mut Value) -> Result<(), String> {
     let fields = object::fields_mut(object);
     for field in ["data", "stringData"] {
-        if fields.get(field).is_some_and(|value| !value.is_null() && !value.is_object()) {
-            return Err(format!("json: cannot unmarshal into Go struct field Secret.{field} of type map[string]"));
+        if let Some(value) = fields.get(field).filter(|value| !value.is_null() && !value.is_object()) {
+            let type_ = if field == "data" { "map[string][]uint8" } else { "map[string]string" };
+            return Err(unreadable(value, field, type_));
         }
     }
     if fields.get("type").and_then(Value::as_str).unwrap_or_default().is_empty() {
@@ -34,7 +35,7 @@ pub(super) fn decode(object: &mut Value) -> Result<(), String> {
         Some(Value::Object(data)) => data,
         _ => Map::new(),
     };
-    for (key, value) in &mut data {
+    for value in data.values_mut() {
         match value {
             // A null value of a byte field is an empty value.
             Value::Null => *value = "".into(),
@@ -43,21 +44,22 @@ pub(super) fn decode(object: &mut Value) -> Result<(), String> {
                     return Err(format!("illegal base64 data at input byte {}", position(&error)));
                 }
             }
-            _ => {
-                return Err(format!("json: cannot unmarshal into Go struct field Secret.data.{key} of type []uint8"));
-            }
+            other => return Err(unreadable(other, "data", "[]uint8")),
         }
     }
     for (key, value) in plain {
-        let Some(text) = value.as_str() else {
-            return Err(format!("json: cannot unmarshal into Go struct field Secret.stringData.{key} of type string"));
-        };
+        let Some(text) = value.as_str() else { return Err(unreadable(&value, "stringData", "string")) };
         data.insert(key, STANDARD.encode(text).into());
     }
     if !data.is_empty() {
         fields.insert("data".to_owned(), data.into());
     }
     Ok(())
+}
+
+fn unreadable(value: &Value, field: &str, type_: &str) -> String {
+    let found = object::go_word(value);
+    format!("json: cannot unmarshal {found} into Go struct field Secret.{field} of type {type_}")
 }
 
 fn position(error: &base64::DecodeError) -> usize {
@@ -72,8 +74,8 @@ pub(super) fn validate(live: Option<&Value>, object: &Value, errors: &mut Vec<Fi
     let data = object::map(object, "/data");
     let mut total = 0;
     for (key, value) in data.into_iter().flatten() {
-        if !is_key(key) {
-            errors.push(FieldError::invalid(format!("data[{key}]"), &key.as_str().into(), KEY_RULE));
+        if let Some(wrong) = wrong_key(key) {
+            errors.push(FieldError::invalid(format!("data[{key}]"), &key.as_str().into(), wrong));
         }
         total += STANDARD.decode(value.as_str().unwrap_or_default()).map_or(0, |bytes| bytes.len());
     }
@@ -86,12 +88,22 @@ pub(super) fn validate(live: Option<&Value>, object: &Value, errors: &mut Vec<Fi
     }
 }
 
-fn is_key(key: &str) -> bool {
-    !key.is_empty()
-        && key.len() <= KEY_LIMIT
-        && key != "."
-        && !key.starts_with("..")
-        && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+/// What is wrong with a key, if anything.
+fn wrong_key(key: &str) -> Option<&'static str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if key.len() > KEY_LIMIT {
+        Some("must be no more than 253 bytes")
+    } else if key.is_empty() || !key.chars().all(is_plain) {
+        Some(KEY_RULE)
+    } else if key == "." {
+        Some("must not be '.'")
+    } else if key == ".." {
+        Some("must not be '..'")
+    } else if key.starts_with("..") {
+        Some("must not start with '..'")
+    } else {
+        None
+    }
 }
 
 fn validate_type(object: &Value, errors: &mut Vec<FieldError>) {
