@@ -7,21 +7,23 @@ use std::time::Duration;
 use ferrvault_core::version::OperatorKey;
 use tokio_util::sync::CancellationToken;
 
-use crate::admin::{ConnectionSeries, Metrics, ObjectSeries, ResourceSeries};
+use crate::admin::{Liveness, Metrics};
 use crate::clock::Clock;
 use crate::cluster::access::Cluster;
 use crate::cluster::client::Clients;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::watch::{self, Scope, Started};
 use crate::connection;
-use crate::context::{self, Context};
+use crate::context::Context;
 use crate::entropy::Entropy;
 use crate::ferrvault::{Credentials, FerrVault, OidcLimits};
-use crate::key::ObjectKey;
 use crate::leader::Leadership;
 use crate::queue::{Limits, Queue};
 use crate::secret;
+use crate::series::series;
+use crate::term::Term;
 use crate::triggers::{self, Queues, SecretSink};
+use crate::watchdog::Watchdog;
 
 /// What the controllers are made of.
 pub struct Parts {
@@ -69,6 +71,7 @@ pub struct Controllers {
     clients: Clients,
     leadership: Leadership,
     scope: Scope,
+    term: Term,
 }
 
 impl Controllers {
@@ -98,22 +101,54 @@ impl Controllers {
             deadline: parts.deadline,
         };
         let ctx = Arc::new(ctx);
-        ctx.metrics.tell_queue(&queues.resources);
-        ctx.metrics.tell_queue(&queues.connections);
-        let told = Arc::downgrade(&ctx);
-        ctx.metrics.tell_objects(move || told.upgrade().map(|ctx| series(&ctx)).unwrap_or_default());
-        Self { ctx, queues, clients: parts.clients, leadership: parts.leadership, scope: parts.scope }
+        let term = Term::default();
+        ctx.metrics.tell_queue(&queues.resources, &term);
+        ctx.metrics.tell_queue(&queues.connections, &term);
+        ctx.metrics.tell_leadership(&parts.leadership);
+        ctx.metrics.tell_events(&ctx.events);
+        let told = (Arc::downgrade(&ctx), queues.resources.clone(), term.clone());
+        ctx.metrics.tell_objects(move || {
+            let (ctx, queue, term) = &told;
+            ctx.upgrade().map(|ctx| series(&ctx, queue, term)).unwrap_or_default()
+        });
+        Self { ctx, queues, clients: parts.clients, leadership: parts.leadership, scope: parts.scope, term }
+    }
+
+    /// Since when passes are started.
+    pub const fn term(&self) -> &Term {
+        &self.term
+    }
+
+    /// What looks after the passes over resources, to be run beside them.
+    pub fn watchdog(&self) -> Watchdog {
+        Watchdog::new(Arc::clone(&self.ctx), self.queues.resources.clone(), self.term.clone())
+    }
+
+    /// What has to stay alive here, told to `liveness`: queues, watches, and the watchdog that looks after them.
+    pub fn tell_liveness(&self, liveness: &Liveness, watches: &[Started], watchdog: &Watchdog) {
+        liveness.watch_over_term(&self.term);
+        liveness.watch_over_queue(&self.queues.resources);
+        liveness.watch_over_queue(&self.queues.connections);
+        for watch in watches {
+            liveness.watch_over_watch(&watch.health);
+        }
+        liveness.compare_with(self.ctx.cluster.answers());
+        liveness.watch_over_watchdog(watchdog.pulse());
     }
 
     /// Starts the watches. A standby watches as well, so that it can take over at once.
     pub fn watch(&self, stop: &CancellationToken) -> Vec<Started> {
         let (ctx, client, scope) = (&self.ctx, &self.clients.watch, &self.scope);
         let sink = SecretSink::new(self.queues.clone(), ctx.resources.clone(), ctx.connections.clone());
-        vec![
+        let started = vec![
             watch::spawn_connections(client, scope, ctx.connections.sink(), &ctx.entropy, stop),
             watch::spawn_resources(client, scope, ctx.resources.sink(), &ctx.entropy, stop),
             watch::spawn_secrets(client, scope, sink, &ctx.entropy, stop),
-        ]
+        ];
+        for watch in &started {
+            ctx.metrics.tell_watch(&watch.health);
+        }
+        started
     }
 
     /// Runs passes whenever this replica leads, until `stop`; then waits for those that run.
@@ -128,6 +163,7 @@ impl Controllers {
             }
             // What was done while another led is unknown, and what was remembered from before is old.
             triggers::everything(&self.queues, &self.ctx.resources, &self.ctx.connections);
+            self.term.begin();
             let term = stop.child_token();
             let passes = self.passes(term.clone());
             tokio::pin!(passes);
@@ -135,6 +171,7 @@ impl Controllers {
                 () = &mut passes => return,
                 () = lost(&mut self.leadership) => {
                     tracing::warn!("leadership lost: no new pass is started");
+                    self.term.end();
                     term.cancel();
                     passes.await;
                     self.ctx.memories.forget_all();
@@ -171,24 +208,4 @@ async fn lost(leadership: &mut Leadership) {
     while leadership.is_leader_now() {
         leadership.changed().await;
     }
-}
-
-/// What there is to tell of each object at this moment.
-fn series(ctx: &Context) -> ObjectSeries {
-    let key = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
-        ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
-    };
-    let resources = ctx.resources.all().into_iter().map(|resource| ResourceSeries {
-        key: key(&resource.metadata),
-        last_synced: resource.status.as_ref().and_then(|status| Some(status.last_synced_at.as_ref()?.0)),
-        refresh_interval: context::cadence(&resource, ctx.default_refresh).interval,
-    });
-    let connections = ctx.connections.all().into_iter().map(|connection| {
-        let conditions = connection.status.iter().flat_map(|status| &status.conditions);
-        let ready = conditions
-            .into_iter()
-            .any(|condition| condition.type_ == ferrvault_api::condition::READY && condition.status == "True");
-        ConnectionSeries { key: key(&connection.metadata), ready }
-    });
-    ObjectSeries { resources: resources.collect(), connections: connections.collect() }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! probes ─▶ cluster ─▶ election ┐
-//!                      key ─────┴▶ watches ─▶ lists complete ─▶ passes, while leading
+//!                      key ─────┴▶ watches, watchdog ─▶ lists complete ─▶ passes, while leading
+//!                      rights (asked for, and waited for by /readyz alone)
 //!
 //! signal: no new pass ─▶ passes end (at most 20 s, then they are cut) ─▶ lease given back ─▶ status 0
 //! a lasting task ends by itself: said so, status 1
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ferrvault_core::version::OperatorKey;
+use kube::{Client, Config};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +25,7 @@ use crate::admin::{Admin, Readiness, Sockets, Subjects};
 use crate::clock::Clock;
 use crate::cluster::client::{self, Clients, NoCluster};
 use crate::cluster::operator_key;
+use crate::cluster::rights::{self, Right};
 use crate::cluster::watch::{Started, WatchHealth};
 use crate::controllers::{Controllers, Parts};
 use crate::entropy::Entropy;
@@ -43,9 +46,6 @@ const RELEASE: Duration = Duration::from_secs(3);
 
 /// How often it is asked whether every watch has its list: nobody notices a twentieth of a second at the start.
 const LISTS_LOOK: Duration = Duration::from_millis(50);
-
-/// A watch that stood once and has failed this often since is told of. Fewer failures are an API server that restarts.
-const FAILURES_TOLD: u32 = 5;
 
 /// Why the process ends with status 1.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
     let (config, source) = client::configuration().await?;
     let namespace = surroundings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let server = config.cluster_url.to_string();
-    let clients = Clients::new(config)
+    let clients = Clients::new(config.clone())
         .map_err(|error| NoCluster::Client { source_name: "configuration of the cluster", error: Box::new(error) })?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -95,6 +95,13 @@ pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
     lasting.spawn("the heartbeat", subjects.heartbeat.clone().run());
     lasting.spawn("the server of probes and metrics", admin.ended());
     let (clock, entropy) = (Clock::system(), Entropy::system());
+    let key_secret = ObjectKey::new(namespace.as_str(), settings.key_secret.as_str());
+    let lease = settings.lease.as_deref().map(|lease| ObjectKey::new(namespace.as_str(), lease));
+    let rights = rights::needed(&settings.scope, &key_secret, lease.as_ref());
+    working.spawn(
+        "the review of rights",
+        review(clients.request.clone(), rights, subjects.readiness.clone(), stop.clone()),
+    );
     let leadership = match &settings.lease {
         None => Leadership::always(),
         Some(lease) => {
@@ -109,16 +116,9 @@ pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
             leadership
         }
     };
-    let work = Work {
-        settings,
-        clients,
-        leadership,
-        clock,
-        entropy,
-        subjects,
-        key_secret_namespace: namespace,
-        pod: surroundings.pod,
-    };
+    let liveness = subjects.liveness.clone();
+    let work =
+        Work { settings, clients, config, leadership, clock, entropy, subjects, key_secret, pod: surroundings.pod };
     working.spawn("the work", work.run(stop.clone()));
 
     let cause = tokio::select! {
@@ -128,7 +128,10 @@ pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
     };
     match &cause {
         Ok(signal) => tracing::info!(signal, "stopping: no new pass is started"),
-        Err(fatal) => tracing::error!(%fatal, "stopping"),
+        Err(fatal) => {
+            tracing::error!(%fatal, "stopping");
+            liveness.ended(fatal);
+        }
     }
     let ending = async {
         stop.cancel();
@@ -152,27 +155,39 @@ pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
 struct Work {
     settings: Settings,
     clients: Clients,
+    config: Config,
     leadership: Leadership,
     clock: Clock,
     entropy: Entropy,
     subjects: Subjects,
-    key_secret_namespace: String,
+    key_secret: ObjectKey,
     pod: String,
 }
 
 impl Work {
     async fn run(self, stop: CancellationToken) {
         let Some(operator_key) = stop.run_until_cancelled(self.operator_key()).await else { return };
-        let readiness = self.subjects.readiness.clone();
+        let Subjects { readiness, liveness, .. } = self.subjects.clone();
+        let config = self.config.clone();
         let controllers = Controllers::new(self.parts(operator_key));
         let started = controllers.watch(&stop);
         for watch in &started {
-            tell_of(&readiness, watch.health.clone());
+            readiness.wait_for_watch(&watch.health);
         }
+        let watchdog = controllers.watchdog();
+        controllers.tell_liveness(&liveness, &started, &watchdog);
+        let watchdog = match watchdog.start(config, stop.clone()) {
+            Ok(running) => running,
+            Err(error) => {
+                tracing::error!(%error, "the thread of the watchdog cannot be started");
+                return;
+            }
+        };
         let healths: Vec<_> = started.iter().map(|watch| watch.health.clone()).collect();
-        let mut watches = Tasks::default();
+        let mut beside = Tasks::default();
+        beside.spawn("the watchdog", watchdog.ended());
         for Started { health, task } in started {
-            watches.spawn(format!("the watch of {}", health.snapshot().name), passed_on(task));
+            beside.spawn(format!("the watch of {}", health.snapshot().name), passed_on(task));
         }
         let passes = async {
             if stop.run_until_cancelled(every_list(&healths)).await.is_some() {
@@ -182,16 +197,19 @@ impl Work {
         };
         tokio::select! {
             () = passes => {}
-            ended = watches.early_end(&stop) => tracing::error!(%ended, "unexpectedly"),
+            ended = beside.early_end(&stop) => {
+                tracing::error!(%ended, "unexpectedly");
+                liveness.ended(ended);
+            }
         }
     }
 
     /// The operator key, once it can be had.
     async fn operator_key(&self) -> OperatorKey {
-        let secret = ObjectKey::new(self.key_secret_namespace.as_str(), self.settings.key_secret.as_str());
+        let secret = &self.key_secret;
         let part = self.subjects.readiness.part("operator key", format!("Secret {secret} was not read yet"));
         let mut told = String::new();
-        let key = operator_key::obtain(&self.clients.request, &secret, &self.entropy, |problem| {
+        let key = operator_key::obtain(&self.clients.request, secret, &self.entropy, |problem| {
             let problem = problem.to_string();
             part.waiting(problem.as_str());
             // Tried every few seconds; what does not change is said once.
@@ -224,15 +242,30 @@ impl Work {
     }
 }
 
-/// Lets `/readyz` tell how a watch is doing.
-fn tell_of(readiness: &Readiness, health: WatchHealth) {
-    readiness.ask(format!("watch of {}", health.snapshot().name), move || {
-        let state = health.snapshot();
-        if state.synced && state.failures < FAILURES_TOLD {
-            return Ok(());
+/// Lets `/readyz` name the rights that are missing, until none is. Ends at the stop.
+async fn review(client: Client, rights: Vec<Right>, readiness: Readiness, stop: CancellationToken) {
+    let part = readiness.part("rights", "the API server was not asked for them yet");
+    let mut told = String::new();
+    let granted = rights::until_granted(&client, rights, |missing| {
+        let problem = match missing {
+            Ok(missing) if missing.is_empty() => {
+                part.ready();
+                return;
+            }
+            Ok(missing) => {
+                format!("not granted: {}", missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            }
+            Err(error) => error.user_message_for("asking the API server for them"),
+        };
+        part.waiting(problem.as_str());
+        if told != problem {
+            tracing::warn!(problem, "rights are missing or not known");
+            told = problem;
         }
-        Err(state.last_error.unwrap_or_else(|| "the first list is not complete".to_owned()))
     });
+    let _stopped = stop.run_until_cancelled(granted).await;
+    // A task that ends before the stop is a failure, and this one has merely done its work.
+    stop.cancelled().await;
 }
 
 /// Waits until every watch has read its list to the end.

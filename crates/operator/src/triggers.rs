@@ -53,7 +53,7 @@ pub fn stores(queues: &Queues, credentials: Arc<Credentials>) -> (Kept<FerrVault
 /// Asks for a pass over everything: what a replica begins with when it starts to lead.
 pub fn everything(queues: &Queues, resources: &Kept<FerrVaultSecret>, connections: &Kept<FerrVaultConnection>) {
     for resource in resources.all() {
-        queues.resource(&resource, Due::sync(), newcomer(&resource));
+        queues.resource(&resource, first_look(&resource), newcomer(&resource));
     }
     for connection in connections.all() {
         queues.connection(key_of(&connection.metadata), Urgency::Routine);
@@ -66,7 +66,8 @@ fn group(resource: &FerrVaultSecret) -> Arc<str> {
     format!("{namespace}/{}", resource.spec.connection_ref.name).into()
 }
 
-fn key_of(meta: &ObjectMeta) -> ObjectKey {
+/// The key of the object with this metadata.
+pub fn key_of(meta: &ObjectMeta) -> ObjectKey {
     ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
 }
 
@@ -76,6 +77,15 @@ fn newcomer(resource: &FerrVaultSecret) -> Urgency {
     if known { Urgency::Routine } else { Urgency::Now }
 }
 
+/// What the first look at a resource has to do. It is waited for where it is more than a look: somebody made or edited
+/// the resource, or asked for a pass, and no pass has succeeded since.
+fn first_look(resource: &FerrVaultSecret) -> Due {
+    let status = resource.status.as_ref();
+    let never = status.is_none_or(|status| status.last_attempted_at.is_none());
+    let edited = status.and_then(|status| status.observed_generation) != resource.metadata.generation;
+    if never || edited || resource.refresh_is_due() { Due::sync().awaited() } else { Due::sync() }
+}
+
 fn resource_changed(queues: &Queues, change: Change<FerrVaultSecret>) {
     let connection = |resource: &FerrVaultSecret| {
         let key = key_of(&resource.metadata).beside(resource.spec.connection_ref.name.as_str());
@@ -83,7 +93,7 @@ fn resource_changed(queues: &Queues, change: Change<FerrVaultSecret>) {
     };
     match change {
         Change::Added(new) => {
-            queues.resource(&new, Due::sync(), newcomer(&new));
+            queues.resource(&new, first_look(&new), newcomer(&new));
             connection(&new);
         }
         Change::Changed { old, new } => {
@@ -92,8 +102,9 @@ fn resource_changed(queues: &Queues, change: Change<FerrVaultSecret>) {
                 || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
                 || (holds(&new.metadata, marks::LEGACY_SECRET_FINALIZER)
                     && !holds(&old.metadata, marks::LEGACY_SECRET_FINALIZER));
-            if edited {
-                queues.resource(&new, Due::sync(), Urgency::Now);
+            let refresh = new.refresh_request() != old.refresh_request() && new.refresh_is_due();
+            if edited || refresh {
+                queues.resource(&new, Due::sync().awaited(), Urgency::Now);
             }
             if old.spec.connection_ref != new.spec.connection_ref {
                 connection(&old);
@@ -131,7 +142,7 @@ fn connection_changed(
     };
     let key = key_of(&connection.metadata);
     if users_too {
-        users(queues, resources, &key, &Due::sync());
+        users(queues, resources, &key, &Due::sync().awaited());
     }
     queues.connection(key, Urgency::Now);
 }
@@ -201,7 +212,7 @@ impl Sink<PartialObjectMeta<Secret>> for SecretSink {
         if token_of.is_empty() {
             self.tokens.remove(&key);
         } else if self.tokens.insert(key, version.clone()).as_ref() != Some(&version) {
-            self.token_changed(token_of, &Due::seen(version));
+            self.token_changed(token_of, &Due::seen(version).awaited());
         }
     }
 
@@ -209,7 +220,7 @@ impl Sink<PartialObjectMeta<Secret>> for SecretSink {
         let key = key_of(gone);
         self.tokens.remove(&key);
         self.keeper(&key, &Due::sync());
-        self.token_changed(self.connections.referring(Relation::Token, &key), &Due::sync());
+        self.token_changed(self.connections.referring(Relation::Token, &key), &Due::sync().awaited());
     }
 
     /// What was deleted while no watch stood is missing from the list, and nobody else will tell.
@@ -224,7 +235,7 @@ impl Sink<PartialObjectMeta<Secret>> for SecretSink {
         let gone: Vec<ObjectKey> = self.tokens.keys().filter(|key| !listed.contains(key)).cloned().collect();
         for key in gone {
             self.tokens.remove(&key);
-            self.token_changed(self.connections.referring(Relation::Token, &key), &Due::sync());
+            self.token_changed(self.connections.referring(Relation::Token, &key), &Due::sync().awaited());
         }
     }
 

@@ -4,11 +4,16 @@
 //! it. Every page is computed when it is asked for, from state that others keep; nothing is pushed here and nothing that
 //! a page does may wait for the main runtime.
 
+pub mod families;
 mod heartbeat;
+mod liveness;
 pub mod metrics;
+mod negotiate;
 mod objects;
 mod readiness;
 mod server;
+mod standing;
+pub mod vitals;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -19,7 +24,9 @@ use http::StatusCode;
 use tokio::sync::oneshot;
 
 pub use self::heartbeat::Heartbeat;
+pub use self::liveness::Liveness;
 pub use self::metrics::Metrics;
+pub use self::negotiate::Format;
 pub use self::objects::{ConnectionSeries, ObjectSeries, ResourceSeries};
 pub use self::readiness::{Part, Readiness};
 use self::server::{Answer, Pages};
@@ -37,6 +44,8 @@ pub struct Sockets {
 pub struct Subjects {
     /// Whether the main runtime lives.
     pub heartbeat: Heartbeat,
+    /// Whether the process lives, the runtime included.
+    pub liveness: Liveness,
     /// Whether the process can do its work.
     pub readiness: Readiness,
     /// What it did.
@@ -74,6 +83,7 @@ impl Admin {
         let (ending, ended) = oneshot::channel();
         let metrics = sockets.metrics.map(|socket| (socket, metrics_pages(subjects)));
         let probes = sockets.probes.map(|socket| (socket, probe_pages(subjects)));
+        let log = subjects.liveness.clone().keep_log();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         thread::Builder::new().name("admin".to_owned()).spawn(move || {
             // Held until the thread ends, in whatever way.
@@ -86,6 +96,7 @@ impl Admin {
                 tokio::select! {
                     // Without any server there is nothing to do but wait.
                     () = async { servers.await; std::future::pending().await } => {}
+                    () = log => {}
                     _ = stopped => {}
                 }
             });
@@ -102,17 +113,20 @@ impl Admin {
 
 fn metrics_pages(subjects: &Subjects) -> Pages {
     let metrics = subjects.metrics.clone();
-    Pages::default().page("/metrics", move || match metrics.text() {
-        Ok(text) => Answer { status: StatusCode::OK, content_type: metrics::CONTENT_TYPE, body: text },
-        Err(_) => Answer::text(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written down"),
+    Pages::default().page("/metrics", move |headers| {
+        let format = Format::wanted(headers);
+        match metrics.page(format) {
+            Ok(body) => Answer { status: StatusCode::OK, content_type: format.content_type(), body },
+            Err(_) => Answer::text(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written down"),
+        }
     })
 }
 
 fn probe_pages(subjects: &Subjects) -> Pages {
-    let Subjects { heartbeat, readiness, .. } = subjects.clone();
+    let Subjects { liveness, readiness, .. } = subjects.clone();
     Pages::default()
-        .page("/healthz", move || Answer::verdict(heartbeat.verdict()))
-        .page("/readyz", move || Answer::verdict(readiness.verdict()))
+        .page("/healthz", move |_| Answer::verdict(liveness.verdict()))
+        .page("/readyz", move |_| Answer::verdict(readiness.verdict()))
 }
 
 impl Answer {
@@ -125,13 +139,19 @@ impl Answer {
 }
 
 impl Subjects {
-    /// All three, new, for a process that is stalled after `stall_threshold`.
+    /// All of them, new, for a process that is stalled after `stall_threshold`.
     pub fn new(stall_threshold: Duration) -> Self {
-        Self {
-            heartbeat: Heartbeat::new(stall_threshold),
+        let heartbeat = Heartbeat::new(stall_threshold);
+        let subjects = Self {
+            liveness: Liveness::new(heartbeat.clone(), stall_threshold),
+            heartbeat,
             readiness: Readiness::default(),
             metrics: Metrics::default(),
-        }
+        };
+        let Self { heartbeat, readiness, metrics, .. } = subjects.clone();
+        metrics.tell(families::READY, "", move || f64::from(readiness.verdict().is_ok()));
+        metrics.tell(families::RUNTIME_SILENCE, "", move || heartbeat.silence().as_secs_f64());
+        subjects
     }
 }
 

@@ -7,6 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::cluster::watch::WatchHealth;
+
+/// A watch that stood once and has failed this often since is told of. Fewer failures are an API server that restarts;
+/// with waits that double from 0.8 s, five are told of after about 25 s.
+const FAILURES_TOLD: u32 = 5;
+
 /// The parts and what they wait for. Clones share it.
 #[derive(Clone, Default)]
 pub struct Readiness(Arc<Mutex<Parts>>);
@@ -38,6 +44,18 @@ impl Readiness {
     /// A new part called `name`, which is asked each time and answers why it is not ready.
     pub fn ask(&self, name: impl Into<String>, judge: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
         self.parts().insert(name.into(), State::Ask(Arc::new(judge)));
+    }
+
+    /// A new part for a watch: ready once it has read its list to the end, and until it fails again and again.
+    pub fn wait_for_watch(&self, health: &WatchHealth) {
+        let health = health.clone();
+        self.ask(format!("watch of {}", health.snapshot().name), move || {
+            let state = health.snapshot();
+            if state.synced && state.failures < FAILURES_TOLD {
+                return Ok(());
+            }
+            Err(state.last_error.unwrap_or_else(|| "the first list is not complete".to_owned()))
+        });
     }
 
     /// Whether every part is ready, or one line per part that is not.

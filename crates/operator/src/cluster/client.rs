@@ -1,4 +1,4 @@
-//! The two clients: one for requests, one for watches, from one configuration.
+//! The clients: one for requests, one for watches, one for the watchdog, from one configuration.
 //!
 //! The library leaves a request unbounded (no read timeout) and replays refused ones for minutes inside the call. Both
 //! are turned off here: waiting is the callers' business, who know what it costs. The limits below are the second line,
@@ -22,6 +22,10 @@ use super::watch::{LIST_PAGE_DEADLINE, SILENCE_LIMIT};
 
 /// To open a connection: a handshake inside a cluster takes milliseconds, and half a call's deadline must remain.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// Longest wait of the watchdog for one answer: half of what a pass waits. It writes little, and has to come round to every
+/// resource while a server hangs.
+pub const WATCHDOG_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Silence on the socket of a watch: above the limit that the watch itself keeps, which says better what happened.
 const WATCH_READ: Duration = Duration::from_secs(SILENCE_LIMIT.as_secs() + 5);
@@ -96,6 +100,14 @@ impl Clients {
         request.read_timeout = Some(CALL_DEADLINE);
         watch.read_timeout = Some(WATCH_READ);
         Ok(Self { request: build(request, CALL_DEADLINE)?, watch: build(watch, LIST_PAGE_DEADLINE)? })
+    }
+
+    /// The watchdog's client. It shares neither connections nor worker with the others, so what holds those up does not
+    /// hold it up; to be made inside the runtime that it is used in.
+    pub fn for_watchdog(config: Config) -> Result<Client, kube::Error> {
+        let mut config = shared(config);
+        config.read_timeout = Some(WATCHDOG_DEADLINE);
+        build(config, WATCHDOG_DEADLINE)
     }
 
     /// Both roles played by one client: for tests, whose API server sits in memory.

@@ -7,6 +7,7 @@
 //! Only metadata of Secrets is watched; nothing here keeps the data of one.
 
 pub mod access;
+pub mod answers;
 pub mod backoff;
 pub mod client;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod events;
 mod message;
 pub mod operator_key;
 pub mod resources;
+pub mod rights;
 pub mod secrets;
 pub mod store;
 pub mod watch;

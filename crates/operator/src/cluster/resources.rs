@@ -5,7 +5,8 @@
 
 use ferrvault_api::{FerrVaultConnection, FerrVaultSecret};
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::Patch;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,6 +64,39 @@ impl Cluster {
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace_of(object));
         let name = meta.name.clone().unwrap_or_default();
         self.write(api.patch(&name, &patch_params(), &Patch::Merge(&patch))).await
+    }
+
+    /// Puts `new` in the place of the condition of its type on an object that cannot be read as what it is, on condition
+    /// that nobody writes in between. Nothing is written where it says so already, or where the object is gone.
+    pub async fn write_condition_of_unreadable(
+        &self,
+        kind: &ApiResource,
+        key: &ObjectKey,
+        mut new: Condition,
+    ) -> Result<(), CallError> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, kind);
+        let Some(object) = self.read(api.get_opt(&key.name)).await? else { return Ok(()) };
+        new.observed_generation = object.metadata.generation;
+        let stored = object.data.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = stored.cloned().unwrap_or_default();
+        let says =
+            |condition: &Value, field: &str, text: &str| condition.get(field).and_then(Value::as_str) == Some(text);
+        if let Some(old) = conditions.iter().find(|old| says(old, "type", &new.type_)) {
+            if says(old, "reason", &new.reason) && says(old, "message", &new.message) {
+                return Ok(());
+            }
+            let since = old.get("lastTransitionTime").and_then(Value::as_str).and_then(|text| text.parse().ok());
+            if let Some(since) = since.filter(|_| says(old, "status", &new.status)) {
+                new.last_transition_time = Time(since);
+            }
+        }
+        conditions.retain(|old| !says(old, "type", &new.type_));
+        conditions.insert(0, json!(new));
+        let patch = json!({
+            "metadata": { "resourceVersion": object.metadata.resource_version },
+            "status": { "conditions": conditions },
+        });
+        self.write(api.patch_status(&key.name, &patch_params(), &Patch::Merge(&patch))).await.map(drop)
     }
 
     async fn patch_status<K: OwnKind>(&self, object: &K, patch: &Value) -> Result<K, CallError> {

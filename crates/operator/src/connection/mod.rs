@@ -7,6 +7,7 @@
 mod attempts;
 mod report;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use ferrvault_api::{FerrVaultConnection, marks};
 use ferrvault_core::connection::{CheckReport, FinalizerChange, finalizer};
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::sync::checks;
+use futures::FutureExt;
 
 pub use self::attempts::Attempts;
+use crate::admin::metrics::CONNECTION_CONTROLLER;
 use crate::cluster::error::CallError;
 use crate::cluster::store::Relation;
 use crate::context::Context;
@@ -40,17 +43,23 @@ impl Work for Check {
 pub async fn pass(ctx: Arc<Context>, key: ObjectKey, _due: Check) -> Next<Check> {
     let progress = Progress::default();
     let attempts = ctx.attempts.of(&key);
-    let after = match tokio::time::timeout(ctx.deadline, whole(&ctx, &key, &progress)).await {
-        Ok(After::Gone) => {
+    let whole = AssertUnwindSafe(whole(&ctx, &key, &progress)).catch_unwind();
+    let after = match tokio::time::timeout(ctx.deadline, whole).await {
+        Ok(Ok(After::Gone)) => {
             ctx.attempts.forget(&key);
             return Next::Done;
         }
-        Ok(After::Checked) => {
+        Ok(Ok(After::Checked)) => {
             ctx.attempts.forget(&key);
             report::probe_interval(&ctx)
         }
-        Ok(After::Blocked) => BLOCKED_RECHECK,
-        Ok(After::Again) => report::retry(&ctx, &key, attempts),
+        Ok(Ok(After::Blocked)) => BLOCKED_RECHECK,
+        Ok(Ok(After::Again)) => report::retry(&ctx, &key, attempts),
+        // The payload is dropped unread: it may hold anything. Where it happened was logged by the panic hook.
+        Ok(Err(_)) => {
+            report::panicked(&ctx, &key, &progress.step()).await;
+            report::retry(&ctx, &key, attempts)
+        }
         Err(_) => {
             report::cut(&ctx, &key, &progress.step()).await;
             report::retry(&ctx, &key, attempts)
@@ -59,8 +68,9 @@ pub async fn pass(ctx: Arc<Context>, key: ObjectKey, _due: Check) -> Next<Check>
     Next::Wake { after, work: Check }
 }
 
-/// The next pass after one that panicked.
+/// The next pass after one whose very report panicked.
 pub fn after_panic(ctx: &Context, key: &ObjectKey) -> Next<Check> {
+    ctx.metrics.panicked(CONNECTION_CONTROLLER);
     Next::Wake { after: report::retry(ctx, key, ctx.attempts.of(key)), work: Check }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ferrvault_api::{FerrVaultConnection, FerrVaultConnectionStatus, Reason};
 use ferrvault_core::connection::{CheckReport, render};
+use ferrvault_core::duration::GoDuration;
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::schedule;
 
@@ -49,9 +50,22 @@ pub(super) async fn report(
 pub(super) async fn cut(ctx: &Context, key: &ObjectKey, step: &str) {
     ctx.metrics.timeout(CONNECTION_CONTROLLER);
     tracing::warn!(%key, step, deadline = ?ctx.deadline, "check of a connection cut at its deadline");
+    let message = format!("the check was cut after {} while {step}; it is tried again", GoDuration::from(ctx.deadline));
+    short_write(ctx, key, Refusal::new(Reason::ReconcileTimeout, message)).await;
+}
+
+/// The check panicked while it was at `step`.
+pub(super) async fn panicked(ctx: &Context, key: &ObjectKey, step: &str) {
+    ctx.metrics.panicked(CONNECTION_CONTROLLER);
+    tracing::error!(%key, step, "a check of a connection panicked");
+    let message = format!("the check ended in a mistake of the operator while {step}; it is tried again");
+    short_write(ctx, key, Refusal::new(Reason::InternalError, message)).await;
+}
+
+/// Shows how a check ended that did not come to its report.
+async fn short_write(ctx: &Context, key: &ObjectKey, refusal: Refusal) {
     let Some(connection) = ctx.connections.get(key) else { return };
-    let message = format!("the check was cut after {:?} while {step}; it is tried again", ctx.deadline);
-    let refused = CheckReport::Refused(Refusal::new(Reason::ReconcileTimeout, message));
+    let refused = CheckReport::Refused(refusal);
     if let Err(error) = report(ctx, &connection, &refused).await {
         not_written(key, &error, "writing the status");
     }

@@ -24,6 +24,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,6 +42,12 @@ use crate::key::ObjectKey;
 pub trait Work: Default + Send + 'static {
     /// Takes over what `newer` asks for as well. Runs under the queue's lock: quick, and without a panic.
     fn merge(&mut self, newer: Self);
+
+    /// Since when somebody waits for this to be done; `None` where nobody does, as for a look that is merely scheduled.
+    /// A time to come counts from then on.
+    fn awaited_since(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// How soon a key is wanted.
@@ -105,7 +112,8 @@ pub struct Snapshot {
     /// How long the oldest key waits among the groups that may start a pass. Old means that the queue itself stands
     /// still; keys of a group that has used up its share do not count, because they wait for their own group only.
     pub oldest_ready: Option<Duration>,
-    /// How long the oldest key waits, whatever it waits for.
+    /// How long the oldest key waits, whatever it waits for. A wake whose time has come counts from then, although only
+    /// the loop that starts passes makes it ready: should that loop stand still, its wakes must not look idle.
     pub oldest_waiting: Option<Duration>,
     /// When a pass last began.
     pub last_started: Option<Instant>,
@@ -150,6 +158,12 @@ impl<W: Work> Queue<W> {
     pub fn forget(&self, key: &ObjectKey) {
         self.state().forget(key);
         self.shared.changed.notify_one();
+    }
+
+    /// The keys that somebody waits for, each with the time since when: work that no pass was given yet, work of passes
+    /// that run, and wakes.
+    pub fn awaited(&self) -> BTreeMap<ObjectKey, Instant> {
+        self.state().awaited(Instant::now())
     }
 
     /// How things stand.

@@ -8,6 +8,7 @@ mod passes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -61,6 +62,8 @@ enum Phase {
         forgotten: bool,
         /// A wake was set from outside meanwhile, of which the pass knows nothing.
         woken: bool,
+        /// Since when somebody waits for what it does.
+        awaited_since: Option<Instant>,
     },
 }
 
@@ -137,6 +140,25 @@ impl<W: Work> State<W> {
         wake.into_iter().chain(permit).min()
     }
 
+    fn oldest_waiting(&self, now: Instant) -> Option<Duration> {
+        let wake = self.wakes.keys().next().map(|(at, _)| *at).filter(|at| *at <= now);
+        let since = self.urgent.oldest().into_iter().chain(self.routine.oldest()).chain(wake).min()?;
+        Some(now.saturating_duration_since(since))
+    }
+
+    pub(super) fn awaited(&self, now: Instant) -> BTreeMap<ObjectKey, Instant> {
+        let since = |entry: &Entry<W>| {
+            let pending = entry.pending.as_ref().and_then(|(work, _)| work.awaited_since());
+            let wake = entry.wake.as_ref().and_then(|wake| wake.work.awaited_since());
+            let running = match entry.phase {
+                Phase::Running { awaited_since, forgotten: false, .. } => awaited_since,
+                _ => None,
+            };
+            [pending, wake, running].into_iter().flatten().min().filter(|since| *since <= now)
+        };
+        self.entries.iter().filter_map(|(key, entry)| Some((key.clone(), since(entry)?))).collect()
+    }
+
     pub(super) fn snapshot(&self, now: Instant) -> Snapshot {
         let waits = |since: Instant| now.saturating_duration_since(since);
         let running = self.entries.iter().filter_map(|(key, entry)| match entry.phase {
@@ -154,7 +176,7 @@ impl<W: Work> State<W> {
             scheduled: self.wakes.len(),
             running: running.collect(),
             oldest_ready: oldest_ready.map(|(_, since)| waits(since)).max(),
-            oldest_waiting: self.urgent.oldest().into_iter().chain(self.routine.oldest()).map(waits).max(),
+            oldest_waiting: self.oldest_waiting(now),
             last_started: self.last_started,
             last_finished: self.last_finished,
         }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::key::ObjectKey;
@@ -22,6 +23,8 @@ pub struct Due {
     pub timer: bool,
     /// Secrets were seen to change, by their resourceVersions: due unless all of them are our own writes.
     pub seen: Vec<String>,
+    /// Since when somebody waits for the pass; `None` for one that is merely scheduled. Says nothing about what is due.
+    pub awaited_since: Option<Instant>,
 }
 
 impl Due {
@@ -30,14 +33,21 @@ impl Due {
         Self { sync: true, ..Self::default() }
     }
 
-    /// Whatever stage's time has come.
-    pub fn timer() -> Self {
-        Self { timer: true, ..Self::default() }
+    /// Whatever stage's time has come. `awaited_since`: the time at which a retry falls due, or since when a pass that
+    /// left no record is waited for.
+    pub fn timer(awaited_since: Option<Instant>) -> Self {
+        Self { timer: true, awaited_since, ..Self::default() }
     }
 
     /// A Secret was seen at this resourceVersion.
     pub fn seen(resource_version: String) -> Self {
         Self { seen: vec![resource_version], ..Self::default() }
+    }
+
+    /// The same, and somebody waits for it from now on.
+    #[must_use]
+    pub fn awaited(self) -> Self {
+        Self { awaited_since: Some(Instant::now()), ..self }
     }
 }
 
@@ -48,7 +58,17 @@ impl Work for Due {
         self.seen.extend(newer.seen);
         let surplus = self.seen.len().saturating_sub(SEEN_KEPT);
         self.seen.drain(..surplus);
+        self.awaited_since = earlier(self.awaited_since, newer.awaited_since);
     }
+
+    fn awaited_since(&self) -> Option<Instant> {
+        self.awaited_since
+    }
+}
+
+/// The earlier of two times, where there is one at all.
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 /// The stages that a pass does.
@@ -79,13 +99,21 @@ pub struct Memory {
     pub conflicts: u32,
     /// Whether a pass was completed since the process started.
     pub known: bool,
+    /// Since when somebody waits for a pass that has not come to its record yet, whatever became of those since.
+    pub awaited_since: Option<Instant>,
+    /// Whether people were told that the status cannot be written: once, and not again at each try.
+    pub told_of_status: bool,
+    /// When FerrVault's answer was seen to have changed, until the last workload was restarted for it.
+    pub change_seen: Option<Instant>,
+    /// When a pass last ended with nothing wrong.
+    pub succeeded_at: Option<Timestamp>,
 }
 
 impl Memory {
     /// The stages that `due` asks for at `now`; `None` when it was only an echo of our own write.
     pub fn stages(&self, due: &Due, now: Instant) -> Option<Stages> {
         // An empty one stands for a pass that ended without an answer: look at everything.
-        let unknown = *due == Due::default();
+        let unknown = !due.sync && !due.timer && due.seen.is_empty();
         let reached = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let news = due.seen.iter().any(|version| self.target_version.as_ref() != Some(version));
         let sync = due.sync || unknown || news || !self.known || (due.timer && reached(self.sync_at));
@@ -95,7 +123,20 @@ impl Memory {
 
     /// When the next pass is due, if any stage has a time.
     pub fn next(&self) -> Option<Instant> {
-        [self.sync_at, self.restart_at].into_iter().flatten().min()
+        earlier(self.sync_at, self.restart_at)
+    }
+
+    /// A pass begins that does what `due` asks for.
+    pub fn begin(&mut self, due: &Due) {
+        self.awaited_since = earlier(self.awaited_since, due.awaited_since);
+    }
+
+    /// The work of the next pass. A pass without a record is waited for all along; a retry from when it falls due.
+    pub fn wake(&self) -> Due {
+        let retries = [(self.sync_at, self.sync_attempts), (self.restart_at, self.restart_attempts)];
+        let next = self.next();
+        let is_retry = self.conflicts > 0 || retries.iter().any(|(at, attempts)| *attempts > 0 && *at == next);
+        Due::timer(earlier(self.awaited_since, next.filter(|_| is_retry)))
     }
 }
 
@@ -126,5 +167,70 @@ impl Memories {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ObjectKey, Memory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_asked_for_twice_is_waited_for_since_the_first_time() {
+        let first = Due::sync().awaited();
+        tokio::time::advance(SECOND).await;
+        for (mut one, other) in [(first.clone(), Due::sync().awaited()), (Due::sync().awaited(), first.clone())] {
+            one.merge(other);
+            assert_eq!(one.awaited_since, first.awaited_since);
+        }
+        let mut scheduled = Due::timer(None);
+        scheduled.merge(first.clone());
+        assert_eq!((scheduled.timer, scheduled.awaited_since), (true, first.awaited_since));
+    }
+
+    #[test]
+    fn a_retry_is_waited_for_from_when_it_falls_due_and_a_scheduled_look_is_not() {
+        let now = Instant::now();
+        let at = |seconds: u32| Some(now + SECOND * seconds);
+        for (case, memory, expected) in [
+            ("all is well", Memory { sync_at: at(60), ..Memory::default() }, None),
+            ("the sync stage was refused", Memory { sync_at: at(60), sync_attempts: 1, ..Memory::default() }, at(60)),
+            (
+                "a restart is owed before the next look",
+                Memory { sync_at: at(60), restart_at: at(5), restart_attempts: 3, ..Memory::default() },
+                at(5),
+            ),
+            (
+                "a look comes before the restart is tried again",
+                Memory { sync_at: at(60), restart_at: at(90), restart_attempts: 3, ..Memory::default() },
+                None,
+            ),
+            (
+                "the pass left no record",
+                Memory { sync_at: at(1), restart_at: at(1), conflicts: 1, ..Memory::default() },
+                at(1),
+            ),
+            (
+                "the pass left no record, and somebody waits for it",
+                Memory { sync_at: at(9), restart_at: at(9), conflicts: 4, awaited_since: at(0), ..Memory::default() },
+                at(0),
+            ),
+            ("nothing is to come", Memory::default(), None),
+        ] {
+            assert_eq!(memory.wake(), Due::timer(expected), "{case}");
+        }
+    }
+
+    #[test]
+    fn who_waits_does_not_change_what_is_due() {
+        let memory = Memory { known: true, target_version: Some("7".to_owned()), ..Memory::default() };
+        let now = Instant::now();
+        assert_eq!(memory.stages(&Due::seen("7".to_owned()).awaited(), now), None, "an echo stays one");
+        let everything = Stages { sync: true, restart: false, fresh: false };
+        let nothing_known = Due { awaited_since: Some(now), ..Due::default() };
+        assert_eq!(memory.stages(&nothing_known, now), Some(everything));
     }
 }

@@ -5,17 +5,22 @@
 //! ```
 //!
 //! Whatever a stage ends in, the report is written and a next wake is left (I7). A pass that hangs is cut at its deadline,
-//! shown on the resource by a short write of its own, and tried again.
+//! one that panics is caught; either is shown on the resource by a short write of its own, and tried again. A suspended
+//! resource is left alone and has no wake: the edit that ends it is one.
 
 mod due;
+mod propagation;
 mod report;
 mod restart;
 mod sync;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use ferrvault_api::FerrVaultSecret;
 use ferrvault_core::status::{RestartReport, SyncReport};
+use ferrvault_core::sync::checks;
+use futures::FutureExt;
 use tokio::time::Instant;
 
 pub use self::due::{Due, Memories};
@@ -28,16 +33,20 @@ use crate::queue::Next;
 /// One pass over the resource called `key`.
 pub async fn pass(ctx: Arc<Context>, key: ObjectKey, due: Due) -> Next<Due> {
     let now = Instant::now();
-    let memory = ctx.memories.of(&key);
+    let mut memory = ctx.memories.of(&key);
     let Some(stages) = memory.stages(&due, now) else { return wake(&memory) };
+    memory.begin(&due);
     let progress = Progress::default();
-    let cut = tokio::time::timeout(ctx.deadline, whole(&ctx, &key, stages, memory.clone(), &progress)).await;
-    let memory = match cut {
-        Ok(Some(memory)) => memory,
-        Ok(None) => {
+    // What a panic leaves half done is the pass's own state, which is dropped with it.
+    let whole = AssertUnwindSafe(whole(&ctx, &key, stages, memory.clone(), &progress)).catch_unwind();
+    let memory = match tokio::time::timeout(ctx.deadline, whole).await {
+        Ok(Ok(Some(memory))) => memory,
+        Ok(Ok(None)) => {
             ctx.memories.forget(&key);
             return Next::Done;
         }
+        // The payload is dropped unread: it may hold anything. Where it happened was logged by the panic hook.
+        Ok(Err(_)) => report::panicked(&ctx, &key, memory, &progress.step()).await,
         Err(_) => report::cut(&ctx, &key, memory, &progress.step()).await,
     };
     let next = wake(&memory);
@@ -48,15 +57,15 @@ pub async fn pass(ctx: Arc<Context>, key: ObjectKey, due: Due) -> Next<Due> {
 /// The next pass, when the earlier of the two stages is due.
 fn wake(memory: &Memory) -> Next<Due> {
     let Some(at) = memory.next() else { return Next::Done };
-    Next::Wake { after: at.saturating_duration_since(Instant::now()), work: Due::timer() }
+    Next::Wake { after: at.saturating_duration_since(Instant::now()), work: memory.wake() }
 }
 
-/// The next pass after one that panicked: as after one that was cut.
+/// The next pass after one whose very report panicked: as after one that was cut.
 pub fn after_panic(ctx: &Context, key: &ObjectKey) -> Next<Due> {
     if ctx.resources.get(key).is_none() {
         return Next::Done;
     }
-    let memory = report::panicked(ctx, ctx.memories.of(key));
+    let memory = report::unreported(ctx, ctx.memories.of(key));
     let next = wake(&memory);
     ctx.memories.keep(key, memory);
     next
@@ -77,6 +86,10 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
     if resource.metadata.deletion_timestamp.is_some() {
         return None;
     }
+    if let Some(refusal) = checks::suspended(&resource) {
+        return Some(report::suspended(ctx, key, memory, &resource, refusal, progress).await);
+    }
+    let request = resource.refresh_request().filter(|_| stages.sync).map(str::to_owned);
 
     let (sync, mut held, target_is_ours) = if stages.sync {
         match sync::run(ctx, &resource, progress).await {
@@ -105,8 +118,9 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
     } else {
         restart::Ended::Report(RestartReport::NotDue)
     };
+    let news = held.as_ref().and_then(|held| held.news);
     let seen = held.map(|held| held.resource_version);
-    let facts = report::Facts { started, resource, sync, restart, target_version: seen };
+    let facts = report::Facts { started, resource, sync, restart, target_version: seen, request, news };
     Some(report::report(ctx, key, memory, facts, progress).await)
 }
 

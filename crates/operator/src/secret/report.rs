@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ferrvault_api::secret::RolloutState;
-use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason, marks};
+use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason, condition, marks};
 use ferrvault_core::duration::GoDuration;
 use ferrvault_core::refusal::{Refusal, Retry};
 use ferrvault_core::schedule::{self, StillOwed};
-use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render, render_timeout};
+use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render, render_panic, render_timeout};
 use ferrvault_core::sync::Change;
 use tokio::time::Instant;
 
 use super::due::Memory;
+use super::propagation::{self, News};
 use super::restart;
 use crate::admin::metrics::{PassResult, SECRET_CONTROLLER};
 use crate::announce;
@@ -33,6 +34,10 @@ pub(super) struct Facts {
     pub(super) restart: restart::Ended,
     /// The target's resourceVersion, where the sync stage got as far.
     pub(super) target_version: Option<String>,
+    /// The value of the annotation that asks for a pass, as read at its beginning; only where the sync stage was done.
+    pub(super) request: Option<String>,
+    /// When a new content was seen and written.
+    pub(super) news: Option<News>,
 }
 
 /// Writes the status, tells people and metrics, and says when to go on.
@@ -43,12 +48,12 @@ pub(super) async fn report(
     facts: Facts,
     progress: &Progress,
 ) -> Memory {
-    let Facts { started, resource, sync, restart, target_version } = facts;
+    let Facts { started, resource, sync, restart, target_version, request, news } = facts;
     let (restart_report, unsettled) = match restart {
         restart::Ended::Report(report) => (report, None),
         restart::Ended::Unsettled(why) => (RestartReport::NotDue, Some(why)),
     };
-    let rendered = render(&resource, &sync, &restart_report, ctx.clock.now());
+    let rendered = render(&resource, &sync, &restart_report, ctx.clock.now()).answering(request.as_deref());
     if target_version.is_some() {
         memory.target_version = target_version;
     }
@@ -62,12 +67,17 @@ pub(super) async fn report(
 
     progress.at("writing the status");
     let written = write_status(ctx, &resource, &rendered).await;
-    tell(ctx, key, &resource, &sync, &restart_report, &rendered, started);
+    propagation::tell(&ctx.metrics, &mut memory, &resource, news, &restart_report, ctx.clock.now());
+    let result = tell(ctx, key, &resource, &sync, &restart_report, &rendered, started);
+    if result == PassResult::Success && written.is_ok() {
+        memory.succeeded_at = Some(ctx.clock.now());
+    }
     match written {
-        Ok(()) => memory.conflicts = 0,
-        Err(CallError::NotFound | CallError::NotLeading) => {}
+        Ok(()) => recorded(&mut memory),
+        Err(CallError::NotLeading) => {}
         Err(error) => {
-            // What this pass did is on the target and the workloads; only its record is missing. Look again soon.
+            // What this pass did is on the target and the workloads; only its record is missing. Look again soon. A
+            // resource that is gone costs one look that finds nothing.
             let asked_to_wait =
                 matches!(&sync, SyncReport::Refused(refusal) if matches!(refusal.retry, Retry::After(_)));
             let sync_at = memory.sync_at;
@@ -75,12 +85,65 @@ pub(super) async fn report(
             if asked_to_wait {
                 memory.sync_at = sync_at;
             }
-            if !error.is_conflict() {
-                tracing::warn!(%key, error = error.user_message_for("writing the status"), "status not written");
+            if !error.is_conflict() && !error.is_not_found() {
+                not_written(ctx, key, &resource, &mut memory, &error);
             }
         }
     }
     memory
+}
+
+/// A pass over a resource that is to be left alone: says so once, and leaves no wake.
+pub(super) async fn suspended(
+    ctx: &Context,
+    key: &ObjectKey,
+    mut memory: Memory,
+    resource: &FerrVaultSecret,
+    refusal: Refusal,
+    progress: &Progress,
+) -> Memory {
+    memory.known = true;
+    (memory.sync_at, memory.restart_at) = (None, None);
+    (memory.sync_attempts, memory.restart_attempts) = (0, 0);
+    let sync = SyncReport::Refused(refusal);
+    let rendered = render(resource, &sync, &RestartReport::NotDue, ctx.clock.now());
+    if rendered.write == Write::Heartbeat {
+        recorded(&mut memory);
+        return memory;
+    }
+    progress.at("writing the status");
+    match write_status(ctx, resource, &rendered).await {
+        Ok(()) => {
+            log_transitions(key, &rendered);
+            publish(ctx, resource, &rendered);
+            recorded(&mut memory);
+        }
+        Err(CallError::NotFound | CallError::NotLeading) => {}
+        Err(error) => {
+            decide_again(ctx, &mut memory);
+            if !error.is_conflict() {
+                not_written(ctx, key, resource, &mut memory, &error);
+            }
+        }
+    }
+    memory
+}
+
+/// The pass is on record: nobody waits for it any more.
+fn recorded(memory: &mut Memory) {
+    memory.conflicts = 0;
+    memory.awaited_since = None;
+    memory.told_of_status = false;
+}
+
+/// The conditions of the resource are older than they look, and none of them can say so: an event does, once.
+fn not_written(ctx: &Context, key: &ObjectKey, resource: &FerrVaultSecret, memory: &mut Memory, error: &CallError) {
+    let detail = error.user_message_for("writing the status");
+    tracing::warn!(%key, error = detail, "status not written");
+    ctx.metrics.error(Reason::StatusWriteFailed);
+    if !std::mem::replace(&mut memory.told_of_status, true) {
+        announce::trouble(&ctx.events, resource, Reason::StatusWriteFailed, detail, "Report");
+    }
 }
 
 /// A pass that could not even read its resource, or whose objects keep changing.
@@ -105,8 +168,10 @@ pub(super) async fn overtaken(
         let message = format!("{tried}: changed by somebody else on each of {} tries", memory.conflicts);
         let sync = SyncReport::Refused(Refusal::passing(Reason::SecretWriteFailed, message));
         let rendered = render(resource, &sync, &RestartReport::NotDue, ctx.clock.now());
-        if let Err(error) = write_status(ctx, resource, &rendered).await {
-            tracing::debug!(%key, error = error.user_message(), "status not written");
+        match write_status(ctx, resource, &rendered).await {
+            // What was asked for was tried, and why it failed is on record.
+            Ok(()) => memory.awaited_since = None,
+            Err(error) => tracing::debug!(%key, error = error.user_message(), "status not written"),
         }
         ctx.metrics.error(Reason::SecretWriteFailed);
     }
@@ -123,20 +188,47 @@ pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step
     // What the cut pass wrote last is unknown, so the next one trusts nothing it kept.
     decide_again(ctx, &mut memory);
     let Some(resource) = ctx.resources.get(key) else { return memory };
-    let deadline = GoDuration::from_nanos(i64::try_from(ctx.deadline.as_nanos()).unwrap_or(i64::MAX)).to_string();
-    let rendered = render_timeout(&resource, step, &deadline, ctx.clock.now());
-    publish(ctx, &resource, &rendered);
-    if let Err(error) = write_status(ctx, &resource, &rendered).await {
-        tracing::warn!(%key, error = error.user_message_for("writing the status"), "status not written");
-    }
+    let rendered = render_timeout(&resource, step, &GoDuration::from(ctx.deadline).to_string(), ctx.clock.now());
+    short_write(ctx, key, &resource, &mut memory, &rendered).await;
     memory
 }
 
-/// A pass panicked: counted, logged by the queue, tried again with backoff.
-pub(super) fn panicked(ctx: &Context, mut memory: Memory) -> Memory {
+/// The pass panicked while it was at `step`: counted, shown by a short write of its own, tried again.
+pub(super) async fn panicked(ctx: &Context, key: &ObjectKey, memory: Memory, step: &str) -> Memory {
+    tracing::error!(%key, step, "a pass panicked");
+    let mut memory = unreported(ctx, memory);
+    let Some(resource) = ctx.resources.get(key) else { return memory };
+    let rendered = render_panic(&resource, step, ctx.clock.now());
+    short_write(ctx, key, &resource, &mut memory, &rendered).await;
+    memory
+}
+
+/// A pass panicked: counted, and tried again with backoff.
+pub(super) fn unreported(ctx: &Context, mut memory: Memory) -> Memory {
+    ctx.metrics.panicked(SECRET_CONTROLLER);
+    ctx.metrics.error(Reason::InternalError);
     ctx.metrics.pass_finished(PassResult::Error, Duration::ZERO, ctx.clock.now());
+    memory.known = true;
+    // What it wrote last is unknown, as with a pass that was cut.
     decide_again(ctx, &mut memory);
     memory
+}
+
+/// Shows how a pass ended that did not come to its report. Not repeated: the next pass writes more.
+async fn short_write(
+    ctx: &Context,
+    key: &ObjectKey,
+    resource: &FerrVaultSecret,
+    memory: &mut Memory,
+    rendered: &Rendered,
+) {
+    publish(ctx, resource, rendered);
+    match write_status(ctx, resource, rendered).await {
+        Err(error) if !error.is_conflict() && !error.is_not_found() && error != CallError::NotLeading => {
+            not_written(ctx, key, resource, memory, &error);
+        }
+        _ => {}
+    }
 }
 
 /// Removes the finalizer that the Go operator added; without it nobody would, and the resource could never be deleted.
@@ -227,9 +319,14 @@ fn tell(
     restart: &RestartReport,
     rendered: &Rendered,
     started: Instant,
-) {
+) -> PassResult {
     let took = started.elapsed();
-    let rollout_failed = matches!(restart, RestartReport::Owed { settled, .. } if !settled.paid);
+    let (owed, refused) = match restart {
+        RestartReport::Owed { settled, .. } => {
+            (!settled.paid, settled.rollouts.iter().any(|rollout| rollout.state == RolloutState::Failed))
+        }
+        _ => (false, false),
+    };
     match sync {
         SyncReport::Synced { change, keys, .. } => {
             if *change != Change::Unchanged {
@@ -240,26 +337,35 @@ fn tell(
         SyncReport::Refused(refusal) => ctx.metrics.error(refusal.reason),
         SyncReport::NotDue => {}
     }
-    if rollout_failed {
+    if refused {
         ctx.metrics.error(Reason::RolloutFailed);
     }
-    let failed = rollout_failed || matches!(sync, SyncReport::Refused(_));
+    let failed = owed || matches!(sync, SyncReport::Refused(_));
     let result = if failed { PassResult::Error } else { PassResult::Success };
     ctx.metrics.pass_finished(result, took, ctx.clock.now());
+    log_transitions(key, rendered);
+    publish(ctx, resource, rendered);
+    result
+}
+
+fn log_transitions(key: &ObjectKey, rendered: &Rendered) {
     for transition in &rendered.transitions {
         let (reason, detail) = (transition.reason, transition.message.as_str());
-        if transition.is_true {
+        if announce::is_good(transition) {
             tracing::info!(%key, condition = transition.type_, %reason, detail, "condition changed");
         } else {
             tracing::warn!(%key, condition = transition.type_, %reason, detail, "condition changed");
         }
     }
-    publish(ctx, resource, rendered);
 }
 
 fn publish(ctx: &Context, resource: &FerrVaultSecret, rendered: &Rendered) {
     for transition in &rendered.transitions {
-        let action = if transition.type_ == ferrvault_api::condition::READY { "Sync" } else { "Restart" };
+        let action = match transition.type_ {
+            condition::READY => "Sync",
+            condition::FRESH => "Watch",
+            _ => "Restart",
+        };
         announce::condition_changed(&ctx.events, resource, transition, action);
     }
 }

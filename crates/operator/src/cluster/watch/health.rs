@@ -3,6 +3,7 @@
 //! Written by the watch's own task, read by anybody at any time; holds no object.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -15,12 +16,18 @@ pub struct WatchHealth(Arc<Mutex<WatchState>>);
 pub struct WatchState {
     /// What is watched: `ferrvaultsecrets.ferrvault.com`.
     pub name: String,
+    /// Since when there is this watch.
+    pub started: Instant,
     /// When the server last sent anything: a page of the list, an event or a bookmark.
     pub last_heard: Option<Instant>,
+    /// When the server last said anything at all, a refusal included.
+    pub last_answer: Option<Instant>,
     /// Whether the list has been read to its end at least once.
     pub synced: bool,
     /// Failures since the watch last stood.
     pub failures: u32,
+    /// Failures since the process started.
+    pub failures_in_all: u64,
     /// The last of them, saying which verb on what; gone when the watch stands again.
     pub last_error: Option<String>,
     /// How often the list has been read to its end.
@@ -29,13 +36,28 @@ pub struct WatchState {
     pub losses: u64,
 }
 
+impl WatchState {
+    /// How long nothing was heard, refusals not counting.
+    pub fn silence(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.last_heard.unwrap_or(self.started))
+    }
+
+    /// How long the server has said nothing at all, not even no.
+    pub fn without_answer(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.last_answer.unwrap_or(self.started))
+    }
+}
+
 impl WatchHealth {
     pub(super) fn new(name: String) -> Self {
         Self(Arc::new(Mutex::new(WatchState {
             name,
+            started: Instant::now(),
             last_heard: None,
+            last_answer: None,
             synced: false,
             failures: 0,
+            failures_in_all: 0,
             last_error: None,
             lists: 0,
             losses: 0,
@@ -53,7 +75,9 @@ impl WatchHealth {
     }
 
     pub(super) fn heard(&self) {
-        self.lock().last_heard = Some(Instant::now());
+        let now = Some(Instant::now());
+        let mut state = self.lock();
+        (state.last_heard, state.last_answer) = (now, now);
     }
 
     pub(super) fn listed(&self) {
@@ -63,16 +87,21 @@ impl WatchHealth {
     }
 
     pub(super) fn stands(&self) {
+        let now = Some(Instant::now());
         let mut state = self.lock();
-        state.last_heard = Some(Instant::now());
+        (state.last_heard, state.last_answer) = (now, now);
         state.failures = 0;
         state.last_error = None;
     }
 
-    /// Notes a failure; whether it is another than the last one.
-    pub(super) fn failed(&self, error: &str, stood: bool) -> bool {
+    /// Notes a failure; whether it is another than the last one. `answered`: the server itself said so.
+    pub(super) fn failed(&self, error: &str, stood: bool, answered: bool) -> bool {
         let mut state = self.lock();
+        if answered {
+            state.last_answer = Some(Instant::now());
+        }
         state.failures = state.failures.saturating_add(1);
+        state.failures_in_all = state.failures_in_all.saturating_add(1);
         state.losses = state.losses.saturating_add(u64::from(stood));
         let is_news = state.last_error.as_deref() != Some(error);
         if is_news {

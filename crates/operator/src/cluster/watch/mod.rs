@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::kinds::Watched;
+use super::answers::is_answer;
 use super::backoff::Backoff;
 use super::error::{CallError, deadline, refusal};
 use super::message::{SHOWN, printable};
@@ -36,11 +37,13 @@ pub use self::health::{WatchHealth, WatchState};
 pub(super) use self::kinds::slim_custom;
 pub use self::kinds::{Scope, Started, spawn_connections, spawn_resources, spawn_secrets};
 
-/// How long the server is asked to keep a watch open. Bookmarks come about once a minute, so each watch sees one, and
-/// the next one starts from a resource version that is still in the server's history (5 min by default).
-const WATCH_PERIOD_SECONDS: u32 = 90;
+/// How long the server is asked to keep a watch open. Short, so that a right that was withdrawn and a connection that is
+/// dead are both noticed within a minute; long enough that three watches make four requests a minute. A bookmark comes
+/// 2 s before the end, so the next one starts from a resource version that is still in the server's history (5 min by
+/// default).
+const WATCH_PERIOD_SECONDS: u32 = 45;
 
-/// A watch on which nothing came for this long is dead: the server would have ended it after 90 s, and 10 s are for the
+/// A watch on which nothing came for this long is dead: the server would have ended it after 45 s, and 10 s are for the
 /// way. Well below the 240 s after which load balancers drop idle connections without telling anyone.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(WATCH_PERIOD_SECONDS as u64 + 10);
 
@@ -94,6 +97,8 @@ struct Failure {
     place: Place,
     /// Whether the watch had stood before.
     stood: bool,
+    /// Whether the server itself said so.
+    answered: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,7 +141,7 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
                 self.note_place(failure.place);
                 let wait = self.backoff.next_wait();
                 let retry_in_ms = wait.as_millis();
-                if self.health.failed(&failure.error, failure.stood) {
+                if self.health.failed(&failure.error, failure.stood, failure.answered) {
                     tracing::warn!(error = failure.error, retry_in_ms, "watch failed");
                 } else {
                     tracing::debug!(error = failure.error, retry_in_ms, "watch still fails");
@@ -267,18 +272,20 @@ fn place_after(error: &CallError) -> Place {
 
 fn failure<W: Watched>(verb: &str, error: &CallError, place: Place, stood: bool) -> Failure {
     let name = resource_name::<W>();
+    let answered = is_answer(error);
     let error = match error {
         CallError::NotFound | CallError::Refused { code: 404, .. } => {
             format!("{verb} {name}: the API server does not serve it; is the CRD installed?")
         }
         other => other.user_message_for(&format!("{verb} {name}")),
     };
-    Failure { error, place, stood }
+    Failure { error, place, stood, answered }
 }
 
 fn broken<W: Watched>(what: &str) -> Ended {
     let error = format!("watch {}: {what}", resource_name::<W>());
-    Ended::Failed(Failure { error, place: Place::Kept, stood: true })
+    // That it ended was an answer to its opening, which is noted; silence is none.
+    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false })
 }
 
 /// `plural.group`, as people type it behind `kubectl get`.

@@ -145,7 +145,7 @@ async fn lists_then_follows_from_the_list() {
     assert_eq!(seen[0].path, "/apis/ferrvault.com/v1alpha1/ferrvaultsecrets");
     assert_eq!(seen[0].parameter("limit").as_deref(), Some("500"));
     assert_eq!(seen[1].parameter("resourceVersion").as_deref(), Some("10"));
-    assert_eq!(seen[1].parameter("timeoutSeconds").as_deref(), Some("90"));
+    assert_eq!(seen[1].parameter("timeoutSeconds").as_deref(), Some("45"));
     assert_eq!(seen[1].parameter("allowWatchBookmarks").as_deref(), Some("true"));
 }
 
@@ -277,12 +277,13 @@ async fn a_watch_that_never_opens_is_cut_and_tried_again_without_a_list() {
 async fn silence_ends_a_watch_and_the_next_begins_at_the_last_bookmark() {
     let (answer, open) = lists_and_stays_open();
     let running = watching(answer);
-    sleep(MINUTE).await;
+    let most = SILENCE_LIMIT.mul_f64(0.8);
+    sleep(most).await;
     send(&open, bookmark(25));
-    sleep(MINUTE).await;
+    sleep(most).await;
     assert_eq!(running.followed_from(), ["10"], "a bookmark is a sign of life");
-    assert!(running.state().last_heard.unwrap().elapsed() <= MINUTE);
-    sleep(MINUTE).await;
+    assert!(running.state().silence(Instant::now()) <= most);
+    sleep(most).await;
     assert_eq!(running.followed_from(), ["10", "25"]);
     assert_eq!(running.lists(), 1);
     assert_eq!(running.state().losses, 1);
@@ -293,7 +294,7 @@ async fn a_watch_ended_in_good_time_is_no_failure() {
     let (answer, open) = lists_and_stays_open();
     let running = watching(answer);
     for _ in 0..5 {
-        sleep(Duration::from_secs(90)).await;
+        sleep(Duration::from_secs(u64::from(WATCH_PERIOD_SECONDS))).await;
         open.lock().unwrap().pop();
     }
     sleep(Duration::from_millis(1)).await;
@@ -309,7 +310,7 @@ async fn an_event_that_never_came_is_made_good_within_the_age_of_a_list() {
         if seen.is_watch() {
             let (lines, reply) = Reply::lines();
             tokio::spawn(async move {
-                sleep(Duration::from_secs(90)).await;
+                sleep(Duration::from_secs(u64::from(WATCH_PERIOD_SECONDS))).await;
                 drop(lines);
             });
             return reply;
@@ -389,6 +390,22 @@ async fn what_is_missing_is_named() {
         let state = running.state();
         assert_eq!(state.last_error.as_deref(), Some(expected));
         assert!(!state.synced);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_an_answer_and_silence_is_none() {
+    for (reply, answered) in
+        [(Reply::refusal(403, "Forbidden"), true), (Reply::refusal(500, "Internal"), true), (Reply::Broken, false)]
+    {
+        let mut reply = Some(reply);
+        let running = watching(move |_| reply.take().unwrap_or(Reply::Never));
+        sleep(MINUTE).await;
+        let (state, now) = (running.state(), Instant::now());
+        assert!(state.silence(now) >= MINUTE, "nothing was heard in either case");
+        assert_eq!(state.last_answer.is_some(), answered);
+        assert!(state.without_answer(now) >= MINUTE - Duration::from_secs(1), "and nothing more was said");
+        assert!(state.failures_in_all >= 2, "the first one, and the silence after it");
     }
 }
 

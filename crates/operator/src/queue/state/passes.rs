@@ -81,6 +81,7 @@ impl<W: Work> State<W> {
             overtime: false,
             forgotten: false,
             woken: false,
+            awaited_since: work.awaited_since(),
         };
         self.permits.insert((now + OVERTIME, ticket), key.clone());
         for load in [&mut self.all, self.groups.entry(group).or_default()] {
@@ -96,7 +97,7 @@ impl<W: Work> State<W> {
         let Some(mut entry) = self.entries.remove(key) else {
             return;
         };
-        let Phase::Running { since, ticket, group, overtime, forgotten, woken } =
+        let Phase::Running { since, ticket, group, overtime, forgotten, woken, awaited_since: _ } =
             std::mem::replace(&mut entry.phase, Phase::Idle)
         else {
             // Not running: nothing to end.

@@ -1,5 +1,6 @@
 //! The queue under paused time, rule by rule. What is asserted is which passes began when, with what to do.
 
+mod awaited;
 mod endings;
 mod model;
 mod schedules;

@@ -8,12 +8,15 @@ use ferrvault_core::refusal::Refusal;
 use ferrvault_core::sync::{SyncPlan, TargetWrite};
 use ferrvault_core::version::Version;
 
+use tokio::time::Instant;
+
 use super::observe::Observed;
 use super::{Ended, Held};
 use crate::cluster::error::{CallError, Class};
 use crate::cluster::secrets::TargetContent;
 use crate::context::Context;
 use crate::progress::Progress;
+use crate::secret::propagation::News;
 
 pub(super) async fn act(
     ctx: &Context,
@@ -37,6 +40,7 @@ pub(super) async fn act(
         keys: observed.wanted.0.keys().cloned().collect(),
         change: plan.change,
         workloads: observed.workloads,
+        news: plan.change.is_new_content().then(|| News { seen: observed.answered, written: Instant::now() }),
     })
 }
 

@@ -14,6 +14,7 @@ use ferrvault_core::version::Version;
 
 use crate::context::Context;
 use crate::progress::Progress;
+use crate::secret::propagation::News;
 
 /// A target that was proved right.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) struct Held {
     pub(super) change: Change,
     /// The workloads as they were read before the target was written; `None` where nothing was to be read.
     pub(super) workloads: Option<Vec<(WorkloadRef, WorkloadState)>>,
+    /// When a new content was seen and written.
+    pub(super) news: Option<News>,
 }
 
 /// How the stage ended early.

@@ -7,6 +7,7 @@ use ferrvault_core::content::Content;
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::restart::WorkloadState;
 use ferrvault_core::sync::{Marks, Records, WantedQuestion, checks, judge, wanted};
+use tokio::time::Instant;
 
 use super::Ended;
 use crate::cluster::error::{CallError, Class};
@@ -26,6 +27,8 @@ pub(super) struct Observed {
     pub(super) marks: Marks,
     pub(super) workloads: Option<Vec<(WorkloadRef, WorkloadState)>>,
     pub(super) unowned: bool,
+    /// When FerrVault had answered.
+    pub(super) answered: Instant,
 }
 
 pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress: &Progress) -> Result<Observed, Ended> {
@@ -53,6 +56,8 @@ pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress:
     }
     let answer = answer.map_err(|error| ferrvault::refusal(&error, &request.vault))?;
 
+    let answered = Instant::now();
+
     let token_key = checks::token_key_in_target(resource, &connection);
     let question = WantedQuestion { resource, target_exists: target.is_some(), token_key };
     let wanted = wanted(question, answer)?;
@@ -65,7 +70,7 @@ pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress:
         None
     };
     let marks = workloads.as_deref().map(Marks::of).unwrap_or_default();
-    Ok(Observed { target, wanted, records, marks, workloads, unowned: token_key.is_some() })
+    Ok(Observed { target, wanted, records, marks, workloads, unowned: token_key.is_some(), answered })
 }
 
 fn target_unreadable(resource: &FerrVaultSecret, error: &CallError) -> Refusal {
