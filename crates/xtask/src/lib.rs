@@ -9,5 +9,6 @@ pub mod crds;
 pub mod demo;
 pub mod process;
 pub mod programs;
+pub mod promtool;
 pub mod repository;
 pub mod test_run;

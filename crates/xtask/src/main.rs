@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use xtask::control_plane::{self, StartOptions, build, foreground};
-use xtask::{checks, crds, demo, process, repository, test_run};
+use xtask::{checks, crds, demo, process, promtool, repository, test_run};
 
 /// One door to everything that is done with this repository.
 ///
@@ -28,6 +28,8 @@ enum Commands {
     Test(Test),
     /// Check format, lints, documentation, the one crypto provider and the generated files.
     Lint,
+    /// Show where promtool is, which the tests of metrics and alerts need; fetched from Debian's archive if need be.
+    Promtool,
     /// Write the custom resource definitions into the chart, from the types in crates/api.
     Crds {
         /// Write nothing; fail when a file differs.
@@ -193,6 +195,7 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
             test_run::run(&options).await?;
         }
         Commands::Lint => checks::run()?,
+        Commands::Promtool => println!("{}", promtool::ensure()?.display()),
         Commands::Crds { check: true } => crds::check(&repository::root())?,
         Commands::Crds { check: false } => {
             for path in crds::write(&repository::root())? {

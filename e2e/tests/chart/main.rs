@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by it")]
 
+mod alerts;
 mod installed;
 mod rendered;
 

@@ -10,7 +10,7 @@ use xtask::test_run::skip;
 use crate::{HOME, RELEASE, chart};
 
 /// Helm without a cluster; nothing when the assets have none, which `test` then notes.
-fn helm(test: &str) -> Option<(Tools, TempDir)> {
+pub(crate) fn helm(test: &str) -> Option<(Tools, TempDir)> {
     let binaries = Binaries::locate(None).unwrap();
     if !binaries.has(Component::Helm) {
         skip(test, "no helm");
@@ -24,7 +24,7 @@ fn helm(test: &str) -> Option<(Tools, TempDir)> {
 }
 
 /// The objects that the chart renders with these values, or Helm's refusal.
-async fn render(tools: &Tools, values: &[&str]) -> Result<Vec<Value>, String> {
+pub(crate) async fn render(tools: &Tools, values: &[&str]) -> Result<Vec<Value>, String> {
     let chart = chart();
     let mut args = vec!["template", RELEASE, &chart, "-n", HOME, "--kube-version", "1.33.0"];
     for value in values {
@@ -40,7 +40,7 @@ fn kinds(objects: &[Value]) -> BTreeSet<&str> {
     objects.iter().map(|object| object["kind"].as_str().unwrap()).collect()
 }
 
-fn the<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+pub(crate) fn the<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
     let mut found = objects.iter().filter(|object| object["kind"] == kind);
     let one = found.next().unwrap_or_else(|| panic!("no {kind}"));
     assert!(found.next().is_none(), "more than one {kind}");
@@ -192,10 +192,58 @@ async fn values_that_cannot_work_are_refused_with_the_reason() {
         (&["metrics.port=0"], "/metrics/port"),
         (&["replicaCount=2", "leaderElection.enabled=false"], "needs leaderElection.enabled=true"),
         (&["oidcToken.enabled=true"], "needs oidcToken.allowOrigins"),
+        (&["metrics.serviceMonitor.intervall=1m"], "intervall"),
+        (&["metrics.serviceMonitor.enabled=true", "metrics.enabled=false"], "needs metrics.enabled"),
+        (&["metrics.prometheusRule.enabled=true", "metrics.enabled=false"], "needs metrics.enabled"),
+        (
+            &["metrics.prometheusRule.enabled=true", "reconcileTimeout=0h4m60s"],
+            "stuckAfterSeconds=300 must be above reconcileTimeout",
+        ),
     ] {
         let refused = render(&tools, values).await.expect_err("refused");
         assert!(refused.contains(words), "{values:?}: {refused}");
     }
+}
+
+#[tokio::test]
+async fn the_prometheus_operator_finds_service_and_rules_by_the_labels_that_it_is_given() {
+    let Some((tools, _home)) = helm("the_prometheus_operator_finds_service_and_rules") else { return };
+    let values = [
+        "metrics.serviceMonitor.enabled=true",
+        "metrics.serviceMonitor.labels.release=monitoring",
+        "metrics.serviceMonitor.interval=1m",
+        "metrics.serviceMonitor.scrapeTimeout=",
+        "metrics.prometheusRule.enabled=true",
+        "metrics.prometheusRule.labels.team=b",
+        "metrics.prometheusRule.stuckAfterSeconds=600",
+        "reconcileTimeout=5m30s",
+        "probe.port=9001",
+    ];
+    let objects = render(&tools, &values).await.unwrap();
+    let (monitor, service) = (the(&objects, "ServiceMonitor"), the(&objects, "Service"));
+    assert_eq!(monitor["metadata"]["labels"]["release"], "monitoring");
+    let wanted = monitor["spec"]["selector"]["matchLabels"].as_object().unwrap();
+    assert!(wanted.iter().all(|(label, value)| service["metadata"]["labels"][label] == *value), "{wanted:?}");
+    assert_eq!(monitor["spec"]["namespaceSelector"], json!({"matchNames": [HOME]}));
+    let endpoint =
+        json!({"port": service["spec"]["ports"][0]["name"], "path": "/metrics", "honorLabels": true, "interval": "1m"});
+    assert_eq!(monitor["spec"]["endpoints"], json!([endpoint]));
+
+    let rule = the(&objects, "PrometheusRule");
+    assert_eq!(rule["metadata"]["labels"]["team"], "b");
+    let text = rule["spec"].to_string();
+    for filled_in in ["> 600", &format!("-n {HOME} get deploy"), ":9001/proxy/readyz", &format!("{HOME}:{RELEASE}-")] {
+        assert!(text.contains(filled_in), "{filled_in}: {text}");
+    }
+    let selector =
+        format!("{{namespace=\\\"{HOME}\\\", job=\\\"{}\\\"}}", service["metadata"]["name"].as_str().unwrap());
+    assert!(text.contains(&selector), "{selector}: {text}");
+    assert!(!text.contains("%stuck") && !text.contains("%name") && !text.contains("%s"), "{text}");
+
+    // Who scrapes in another way labels in another way.
+    let objects = render(&tools, &["metrics.prometheusRule.enabled=true"]).await.unwrap();
+    assert!(!kinds(&objects).contains("ServiceMonitor"));
+    assert!(the(&objects, "PrometheusRule")["spec"].to_string().contains("absent(ferrvault_operator_build_info)"));
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use counts::{Counts, Reader};
 
 use crate::control_plane::{self, build};
 use crate::process::XTASK_BIN;
+use crate::promtool;
 use crate::repository;
 
 /// The package of the end-to-end tests.
@@ -128,6 +129,9 @@ impl Run<'_> {
         let binaries = build::ensure(self.options.assets.as_deref()).await?;
         for component in binaries.missing() {
             eprintln!("{} has no {component}: tests that need it are skipped", binaries.folder().display());
+        }
+        if let Err(why) = promtool::ensure() {
+            eprintln!("{why}: tests that need it are skipped");
         }
         build_products()?;
         self.tests(&["--package", "xtask", "--test", "control_plane"], counts::END_TO_END)?;
