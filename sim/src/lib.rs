@@ -6,7 +6,7 @@
 //! product: nothing of it may import this.
 
 mod act;
-pub mod broken;
+mod broken;
 mod cast;
 mod check;
 mod explore;
@@ -21,7 +21,8 @@ mod upstream;
 mod world;
 
 pub use act::{Act, Kind};
+pub use broken::{Variant, all as variants};
 pub use check::{End, Invariant, Violation};
-pub use explore::{Failure, Tally, singles};
+pub use explore::{Catch, Effort, Failure, Pairs, Progress, Shard, Tally, catch, pairs, singles};
 pub use faults::Occasion;
 pub use run::{Outcome, Setup, run};

@@ -51,6 +51,13 @@ pub(super) fn all() -> Vec<Scenario> {
             .at(0, Act::Delete(Kind::Secret, "db"))
             .counts_for(2)
             .restarts("api", 0),
+        Scenario::new("secret-deleted-unscheduled", "somebody deletes the Secret, and no schedule brings a look")
+            .before([api()])
+            .before(synced(db_and_api().every("0s")))
+            .at(0, Act::Delete(Kind::Secret, "db"))
+            .counts_for(2)
+            .wakes_by(Wake::Edit)
+            .restarts("api", 0),
         half("secret-deleted-in-debt", "somebody deletes the Secret while a restart is owed")
             .at(4, Act::Delete(Kind::Secret, "db"))
             .at(9, worker())

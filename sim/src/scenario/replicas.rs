@@ -43,6 +43,25 @@ pub(super) fn all() -> Vec<Scenario> {
             .counts_for(4)
             .restarts("api", 1)
             .restarts("worker", 1),
+        Scenario::new("two-leaders-in-debt", "both retry a debt while content goes on")
+            .before([Act::Upstream("db", 'A'), api(), Act::Start(ONE), Act::Put(both()), Act::Wait(2)])
+            .at(0, Act::Upstream("db", 'B'))
+            .at(0, nudge(1))
+            .at(1, Act::Start(TWO))
+            .at(4, Act::Upstream("db", 'C'))
+            .at(4, nudge(2))
+            .at(6, worker())
+            .counts_for(16)
+            .restarts("api", 2)
+            .restarts("worker", 1),
+        Scenario::new("two-leaders-upgrade", "both start on what the Go operator left, and content has changed")
+            .before([Act::Upstream("db", 'A'), api(), worker(), Act::Put(both())])
+            .before([Act::GoTarget("db", 'A'), Act::GoStatus("db", None), Act::Upstream("db", 'B')])
+            .at(0, Act::Start(ONE))
+            .at(0, Act::Start(TWO))
+            .counts_for(4)
+            .restarts("api", 1)
+            .restarts("worker", 1),
         elected("lease", "one leads and rotates, the other stands by").counts_for(7),
         elected("handover-by-stop", "the leader is asked to stop during a rotation")
             .at(0, Act::Stop(ONE))

@@ -182,6 +182,11 @@ pub(super) fn all() -> Vec<Scenario> {
             .at(3, nudge(2))
             .counts_for(5)
             .restarts("api", 1),
+        whole("key-dropped", "the vault loses one of its keys for good")
+            .at(0, Act::Unset("db", "USER"))
+            .at(0, nudge(1))
+            .counts_for(2)
+            .restarts("api", 1),
         whole("vault-emptied", "a vault loses every key and is filled again")
             .at(0, Act::Unset("db", "PASSWORD"))
             .at(0, Act::Unset("db", "USER"))
