@@ -173,6 +173,27 @@ fn a_stripped_mark_costs_a_restart_only_while_an_older_status_is_at_work() {
     assert_holds(&[alone]);
 }
 
+/// The hole that is known: a cut between a stamp and its record, that mark stripped, the target deleted by hand and
+/// FerrVault going back, all in one window. Nothing in the cluster tells of the stamp any more. Where FerrVault does not
+/// go back, nothing is lost.
+#[test]
+fn four_accidents_in_one_window_lose_a_restart() {
+    let all = Budget { strips: 1, ..DELETED };
+    let rules = Rules { status_again: true, ..Rules::PRODUCT };
+    let there_and_back = ("stripped and deleted, there and back", rotated as Start, THERE_AND_BACK, [1, 1], all);
+    let found = explored(rules, there_and_back).violation.expect("the hole");
+    assert!(found.violation.starts_with("I1"), "{found:?}");
+    let told = format!("{found:?}");
+    for accident in ["Stamp", "is cut", "StripMark", "DeleteTarget"] {
+        assert!(told.contains(accident), "{told}");
+    }
+    assert_eq!(told.matches("Upstream").count(), 2, "{told}");
+
+    let there = ("stripped and deleted, one change", rotated as Start, THERE, [1, 1], all);
+    let found = explored(rules, there).violation;
+    assert!(found.is_none(), "{found:?}");
+}
+
 /// The check can fail: leaving out any rule does.
 #[test]
 fn every_rule_left_out_breaks_an_invariant() {
