@@ -19,7 +19,7 @@ use xtask::{promtool, repository};
 use self::world::World;
 use crate::rendered::{helm, render, the};
 
-/// What fires: the name of an alert, and its cause where it has one.
+/// What fires, once: the name of an alert, and its cause where it has one.
 type Firing = (&'static str, &'static str);
 
 const STUCK: &str = "FerrVaultOperatorReconcileStuck";
@@ -60,7 +60,7 @@ impl Story {
                         json!({"labels": format!("{{alertname={alert:?}{cause}}}"), "value": 1})
                     })
                     .collect();
-                json!({"expr": r#"group by (alertname, cause) (ALERTS{alertstate="firing"})"#,
+                json!({"expr": r#"count by (alertname, cause) (ALERTS{alertstate="firing"})"#,
                        "eval_time": format!("{minute}m"), "exp_samples": samples})
             })
             .collect();

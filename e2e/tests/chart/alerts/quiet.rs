@@ -62,9 +62,11 @@ pub(super) fn stories() -> Vec<Story> {
             let metric = "controller_runtime_reconcile_timeouts_total";
             world.pod(LEADER, metric, SECRETS, &then(10, "0", "1"));
         }),
-        Story::quiet("a pass may take its two minutes", |world| {
-            let long = "0 30 60 90 120 ".repeat(16);
-            world.pod(LEADER, "workqueue_longest_running_processor_seconds", SECRETS, long.trim_end());
+        Story::quiet("passes that overlap, and take their two minutes each", |world| {
+            world.pod(LEADER, "workqueue_longest_running_processor_seconds", SECRETS, &steady(120));
+        }),
+        Story::quiet("one of two replicas does not become ready", |world| {
+            world.pod(STANDBY, "ferrvault_operator_ready", "", &steady(0));
         }),
         Story::quiet("a restart was refused, and granted two minutes later", |world| {
             world.object("db", "ferrvault_secret_rollouts_owed", r#"state="failed""#, "_x3 1+0x3 stale");

@@ -7,6 +7,10 @@ use crate::alerts::world::SECRETS;
 const LONGEST: &str = "workqueue_longest_running_processor_seconds";
 const LAST_SYNC: &str = "ferrvault_secret_last_sync_timestamp_seconds";
 const FRESH: &str = "ferrvault_secret_fresh";
+const ERRORS: &str = "ferrvault_secret_sync_errors_total";
+const REFUSED: &str = r#"reason="RolloutFailed""#;
+/// Restarts that are refused after 1, 2, 4 ... 256 s, then every five minutes.
+const TRIES: &str = "0 5 6 7 7 8 8 8 8 8 9 9 9 9 9 9 9 9 9 10 10 10 10 10 10 10 10 10 10 11";
 const TIMED_OUT: &str = "controller_runtime_reconcile_timeouts_total";
 
 /// Nothing before the third minute, and this at the tenth.
@@ -108,16 +112,14 @@ pub(super) fn stories() -> Vec<Story> {
             |world| {
                 let failed = then(2, "_", "1");
                 world.object("db", "ferrvault_secret_rollouts_owed", r#"state="failed""#, &failed);
+                world.pod(LEADER, ERRORS, REFUSED, TRIES);
             },
             by_the_tenth(&[(ROLLOUT, "refused")]),
         ),
         Story::new(
             "a workload may not be restarted, and no status can be written either",
             |world| {
-                // After 1, 2, 4 ... 256 s, then every five minutes.
-                let errors = "0 5 6 7 7 8 8 8 8 8 9 9 9 9 9 9 9 9 9 10 10 10 10 10 10 10 10 10 10 11";
-                let reason = r#"reason="RolloutFailed""#;
-                world.pod(LEADER, "ferrvault_secret_sync_errors_total", reason, errors);
+                world.pod(LEADER, ERRORS, REFUSED, TRIES);
             },
             by_the_tenth(&[(ROLLOUT, "refused")]),
         ),
