@@ -79,7 +79,7 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
         Ok(found) => found?,
         Err(why) => return Some(report::unsettled(ctx, key, memory, &why)),
     };
-    let resource = match report::release_legacy_finalizer(ctx, resource, progress).await {
+    let mut resource = match report::release_legacy_finalizer(ctx, resource, progress).await {
         Ok(resource) => resource,
         Err(why) => return Some(report::unsettled(ctx, key, memory, &why)),
     };
@@ -92,13 +92,14 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
     let request = resource.refresh_request().filter(|_| stages.sync).map(str::to_owned);
 
     let (sync, mut held, target_is_ours) = if stages.sync {
-        match sync::run(ctx, &resource, progress).await {
+        match sync::run(ctx, &resource, memory.conflicts, progress).await {
             Ok(held) => {
                 let report =
                     SyncReport::Synced { version: held.version.clone(), keys: held.keys.clone(), change: held.change };
                 (report, Some(held), true)
             }
-            Err(sync::Ended::Refused { refusal, target_is_ours }) => {
+            Err(sync::Ended::Refused { refusal, target_is_ours, renewed }) => {
+                resource = renewed.unwrap_or(resource);
                 (SyncReport::Refused(refusal), None, target_is_ours)
             }
             Err(sync::Ended::Overtaken(tried)) => {

@@ -59,8 +59,7 @@ pub(super) async fn report(
     }
     plan_sync(ctx, &resource, &sync, &mut memory);
     plan_restart(ctx, &resource, &restart_report, unsettled.as_deref(), &mut memory);
-    if matches!(&sync, SyncReport::Refused(refusal) if refusal.reason == Reason::SecretWriteFailed) {
-        // A write without an answer may have been carried out, and then a restart is owed that no status tells of.
+    if matches!(&sync, SyncReport::Refused(refusal) if leaves_debt_unknown(refusal.reason)) {
         memory.restart_at = memory.restart_at.or(memory.sync_at);
     }
     memory.known = true;
@@ -144,6 +143,12 @@ fn not_written(ctx: &Context, key: &ObjectKey, resource: &FerrVaultSecret, memor
     if !std::mem::replace(&mut memory.told_of_status, true) {
         announce::trouble(&ctx.events, resource, Reason::StatusWriteFailed, detail, "Report");
     }
+}
+
+/// Whether a restart may be owed that no status tells of. A write without an answer may have been carried out, and a target
+/// that could not be read may hold what a former pass wrote.
+fn leaves_debt_unknown(reason: Reason) -> bool {
+    matches!(reason, Reason::SecretWriteFailed | Reason::SecretReadFailed)
 }
 
 /// A pass that could not even read its resource, or whose objects keep changing.

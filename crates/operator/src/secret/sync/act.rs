@@ -32,7 +32,11 @@ pub(super) async fn act(
         }
         None => Arc::clone(resource),
     };
-    let resource_version = write_target(ctx, &resource, &observed, &plan, progress).await?;
+    let resource_version = match write_target(ctx, &resource, &observed, &plan, progress).await {
+        Ok(resource_version) => resource_version,
+        Err(ended) if plan.debt.is_some() => return Err(ended.after_record(resource)),
+        Err(ended) => return Err(ended),
+    };
     Ok(Held {
         resource,
         version: plan.version,

@@ -44,6 +44,8 @@ pub(super) enum Ended {
         refusal: Refusal,
         /// Whether the target, if there is one, may still be looked at for a debt.
         target_is_ours: bool,
+        /// The resource as it is now, where the record of a debt renewed it.
+        renewed: Option<Arc<FerrVaultSecret>>,
     },
     /// An object changed between its read and its write: decide again from fresh reads.
     Overtaken(String),
@@ -53,16 +55,34 @@ pub(super) enum Ended {
 
 impl From<Refusal> for Ended {
     fn from(refusal: Refusal) -> Self {
-        use ferrvault_api::Reason::{InvalidSpec, TargetConflict};
-        let target_is_ours = !matches!(refusal.reason, InvalidSpec | TargetConflict);
-        Self::Refused { refusal, target_is_ours }
+        use ferrvault_api::Reason::{InvalidSpec, SecretReadFailed, TargetConflict};
+        // One that could not be read is not asked for again in the same breath.
+        let target_is_ours = !matches!(refusal.reason, InvalidSpec | TargetConflict | SecretReadFailed);
+        Self::Refused { refusal, target_is_ours, renewed: None }
+    }
+}
+
+impl Ended {
+    /// The same, after the resource was written: the report has to go by what it is now.
+    fn after_record(mut self, resource: Arc<FerrVaultSecret>) -> Self {
+        if let Self::Refused { renewed, .. } = &mut self {
+            *renewed = Some(resource);
+        }
+        self
     }
 }
 
 /// Runs the stage for `resource`.
-pub(super) async fn run(ctx: &Context, resource: &Arc<FerrVaultSecret>, progress: &Progress) -> Result<Held, Ended> {
+///
+/// `tries`: passes in a row before this one that came to no record.
+pub(super) async fn run(
+    ctx: &Context,
+    resource: &Arc<FerrVaultSecret>,
+    tries: u32,
+    progress: &Progress,
+) -> Result<Held, Ended> {
     checks::resource(resource)?;
-    let observed = observe::observe(ctx, resource, progress).await?;
+    let observed = observe::observe(ctx, resource, tries, progress).await?;
     let plan = decide(Question {
         target: observed.target.as_ref().map(|read| &read.observed),
         wanted: &observed.wanted,

@@ -6,7 +6,7 @@ use ferrvault_api::{FerrVaultSecret, Reason};
 use ferrvault_core::content::Content;
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::restart::WorkloadState;
-use ferrvault_core::sync::{Marks, Records, WantedQuestion, checks, judge, wanted};
+use ferrvault_core::sync::{Marks, Records, Verdict, WantedQuestion, checks, judge, wanted};
 use tokio::time::Instant;
 
 use super::Ended;
@@ -17,6 +17,10 @@ use crate::ferrvault::{self, reveal_request};
 use crate::key::ObjectKey;
 use crate::progress::Progress;
 use crate::secret::restart;
+
+/// So many passes in a row wait for workloads that cannot be read before a target without a version gets a new one: 1, 2
+/// and 4 s of backoff outlast an API server that restarts, and pods do not wait for their Secret any longer than that.
+const PATIENCE: u32 = 3;
 
 /// What the sync stage observed.
 #[derive(Debug)]
@@ -31,7 +35,12 @@ pub(super) struct Observed {
     pub(super) answered: Instant,
 }
 
-pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress: &Progress) -> Result<Observed, Ended> {
+pub(super) async fn observe(
+    ctx: &Context,
+    resource: &FerrVaultSecret,
+    tries: u32,
+    progress: &Progress,
+) -> Result<Observed, Ended> {
     let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
     let connection = ctx.connections.get(&ObjectKey::new(namespace, resource.spec.connection_ref.name.as_str()));
     let connection = checks::connection(resource, connection.as_deref())?.clone();
@@ -52,6 +61,7 @@ pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress:
     {
         progress.at("exchanging the token of the connection anew");
         let bearer = ctx.credentials.bearer(&ctx.cluster, &connection, &endpoint).await?;
+        progress.at(format!("asking FerrVault for vault {} again", resource.spec.vault));
         answer = ctx.ferrvault.reveal(&endpoint, &bearer, &request).await;
     }
     let answer = answer.map_err(|error| ferrvault::refusal(&error, &request.vault))?;
@@ -69,6 +79,11 @@ pub(super) async fn observe(ctx: &Context, resource: &FerrVaultSecret, progress:
     } else {
         None
     };
+    // Only where a version is looked for does an unknown mark cost anything: a restart that nobody needed.
+    let unreadable = |(_, state): &(WorkloadRef, WorkloadState)| matches!(state, WorkloadState::Unreadable(_));
+    if verdict != Verdict::Changed && tries < PATIENCE && workloads.iter().flatten().any(unreadable) {
+        return Err(Ended::Overtaken("reading the workloads of a Secret that lost its version".to_owned()));
+    }
     let marks = workloads.as_deref().map(Marks::of).unwrap_or_default();
     Ok(Observed { target, wanted, records, marks, workloads, unowned: token_key.is_some(), answered })
 }
