@@ -12,7 +12,7 @@ use crate::freshness::{self, Freshness};
 use crate::refusal::Refusal;
 use crate::restart::Settled;
 use crate::sync::Change;
-use crate::version::Version;
+use crate::version::{Form, Version};
 
 /// Longest message of a condition: it is read in a terminal, and three hundred workloads must not fill one.
 const MAX_MESSAGE: usize = 512;
@@ -152,7 +152,7 @@ impl<'r> Draft<'r> {
             SyncReport::NotDue => {}
             SyncReport::Synced { version, keys, change } => {
                 self.status.last_synced_at = Some(Time(self.now));
-                if change.is_new_content() {
+                if change.is_new_content() || self.is_unrecorded(version, *change) {
                     self.status.last_changed_at = Some(Time(self.now));
                 }
                 self.status.content_hash = Some(version.as_str().to_owned());
@@ -163,6 +163,17 @@ impl<'r> Draft<'r> {
                 self.set(condition::READY, true, Reason::Synced, message);
             }
             SyncReport::Refused(refusal) => self.refuse(refusal),
+        }
+    }
+
+    /// Whether the target holds a version that no status tells of: written by a pass that did not live to report it, or
+    /// by a write that was carried out without an answer.
+    fn is_unrecorded(&self, version: &Version, change: Change) -> bool {
+        match &self.before.content_hash {
+            Some(known) => known != version.as_str(),
+            // Before the first report: a version of ours that is there already came from a pass of ours. One of the Go
+            // operator says nothing, and naming what was there changes nothing.
+            None => change != Change::Adopted && matches!(version.form(), Form::Keyed { .. }),
         }
     }
 
