@@ -145,8 +145,8 @@ fn not_written(ctx: &Context, key: &ObjectKey, resource: &FerrVaultSecret, memor
     }
 }
 
-/// Whether a restart may be owed that no status tells of. A write without an answer may have been carried out, and a target
-/// that could not be read may hold what a former pass wrote.
+/// Whether a restart may be owed that no status tells of. A write without an answer may have been carried out, and a
+/// target that could not be read may hold what a former pass wrote.
 fn leaves_debt_unknown(reason: Reason) -> bool {
     matches!(reason, Reason::SecretWriteFailed | Reason::SecretReadFailed)
 }
