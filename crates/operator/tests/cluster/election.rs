@@ -6,7 +6,7 @@ use std::time::Duration;
 use ferrvault_operator::clock::Clock;
 use ferrvault_operator::entropy::Entropy;
 use ferrvault_operator::leader::{Candidate, Elector, Leadership, LeaseTimes};
-use ferrvault_testkit::{ApiServer, Fault, Plan};
+use ferrvault_testkit::{ApiServer, Fault, Plan, Verb};
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -145,6 +145,26 @@ async fn a_storm_of_faults_never_makes_two_leaders() {
         room.pass(Duration::from_secs(36), &format!("seed {seed}")).await;
         assert_eq!(room.leaders().len(), 1, "seed {seed}\n{}", room.server.story());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_right_counts_from_before_the_request_that_renewed_it() {
+    let room = Room::new(&["one"]);
+    sleep(Duration::from_secs(2)).await;
+    let mut updates = 0;
+    room.server.on_call(move |call| {
+        updates += usize::from(call.verb == Verb::Update);
+        match updates {
+            // Stored at once, so others count from now; the answer takes its time.
+            1 => Fault::Slow(Duration::from_secs(4)),
+            _ => Fault::LostRequest,
+        }
+    });
+    // The first renewal is sent at 5 s.
+    sleep(Duration::from_millis(12_900)).await;
+    assert_eq!(room.leaders(), ["one"]);
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(room.leaders(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
