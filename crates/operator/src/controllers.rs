@@ -106,6 +106,9 @@ impl Controllers {
         ctx.metrics.tell_queue(&queues.connections, &term);
         ctx.metrics.tell_leadership(&parts.leadership);
         ctx.metrics.tell_events(&ctx.events);
+        ctx.metrics.tell_answers(ctx.cluster.answers());
+        ctx.metrics.tell_unreadable(&ctx.resources);
+        ctx.metrics.tell_unreadable(&ctx.connections);
         let told = (Arc::downgrade(&ctx), queues.resources.clone(), term.clone());
         ctx.metrics.tell_objects(move || {
             let (ctx, queue, term) = &told;

@@ -3,7 +3,7 @@
 //! Each family is declared once, here, and fed by whoever has the state: one for the process, or one per controller or
 //! watch. A source is asked on the thread of the scrape and must not wait for the main runtime, which may stand still:
 //! that is when these numbers are needed. At most one label, whose values are fixed when the process starts, so the
-//! number of series here is known: 5, 7 per controller and 4 per watch, which makes 31.
+//! number of series here is known: 6, 6 per controller, 4 per watch and 1 per kind, which makes 32.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +48,17 @@ pub const LEADER_LOSSES: Family =
 /// Events that nobody will see.
 pub const EVENTS_LOST: Family =
     counter("ferrvault_events_lost", "Kubernetes Events that were dropped or refused; their conditions were written.");
+
+/// The last answer to a request.
+pub const APISERVER_SILENCE: Family = gauge(
+    "ferrvault_apiserver_silence_seconds",
+    "How long ago the API server last answered a request, refusals included; while nothing else is asked, it is asked \
+     every 15 s for a sign of life.",
+);
+
+/// Objects of another schema.
+pub const UNREADABLE: Family =
+    gauge("ferrvault_unreadable_objects", "Objects that exist and cannot be read by this version.").per("kind");
 
 /// The longest pass.
 pub const LONGEST_PASS: Family = gauge(
@@ -105,12 +116,14 @@ pub const WATCH_LISTS: Family =
     counter("ferrvault_watch_lists", "How often the list was read to its end.").per("watch");
 
 /// Every family, in the order of the page.
-const ALL: [Family; 15] = [
+const ALL: [Family; 17] = [
     READY,
     RUNTIME_SILENCE,
     LEADER,
     LEADER_LOSSES,
     EVENTS_LOST,
+    APISERVER_SILENCE,
+    UNREADABLE,
     LONGEST_PASS,
     RUNNING,
     DEPTH,

@@ -8,7 +8,9 @@ use tokio::time::Instant;
 
 use super::Metrics;
 use super::families;
+use crate::cluster::answers::Answers;
 use crate::cluster::events::EventPublisher;
+use crate::cluster::store::{Keep, Kept};
 use crate::cluster::watch::{WatchHealth, WatchState};
 use crate::leader::Leadership;
 use crate::queue::{Queue, Snapshot, Work};
@@ -58,6 +60,18 @@ impl Metrics {
         tell(families::WATCH_FAILURES, |watch| counted(watch.failures_in_all));
         tell(families::WATCH_LOSSES, |watch| counted(watch.losses));
         tell(families::WATCH_LISTS, |watch| counted(watch.lists));
+    }
+
+    /// From now on, tells how long ago the API server answered.
+    pub fn tell_answers(&self, answers: &Answers) {
+        let answers = answers.clone();
+        self.tell(families::APISERVER_SILENCE, "", move || answers.silence().as_secs_f64());
+    }
+
+    /// From now on, tells how many objects in this store cannot be read.
+    pub fn tell_unreadable<K: Keep>(&self, kept: &Kept<K>) {
+        let kept = kept.clone();
+        self.tell(families::UNREADABLE, &K::kind(&()), move || count(kept.unreadable().len()));
     }
 
     /// From now on, tells how many events were lost.

@@ -80,8 +80,8 @@ impl Watchdog {
     /// Looks until `stop`, and writes through `client`, which nobody else should use.
     pub async fn run(self, client: Client, stop: CancellationToken) {
         let cluster = self.ctx.cluster.beside(client, WATCHDOG_DEADLINE);
-        // What a write holds that is dropped at the stop is a connection.
-        let _stopped = stop.run_until_cancelled(self.forever(cluster)).await;
+        // What a write holds that is dropped at the stop is a connection. Boxed, because a round with its writes is large.
+        let _stopped = stop.run_until_cancelled(Box::pin(self.forever(cluster))).await;
     }
 
     async fn forever(self, cluster: Cluster) {

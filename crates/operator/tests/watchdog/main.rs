@@ -18,6 +18,7 @@ mod rights;
 #[allow(dead_code, reason = "shared with the tests of the controllers, which use the rest of it")]
 #[path = "../controllers/script.rs"]
 mod script;
+mod standby;
 mod suspended;
 mod unreachable;
 mod ward;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use ferrvault_api::FerrVaultSecret;
-use ferrvault_testkit::build;
 use k8s_openapi::api::core::v1::Secret;
 
 use crate::script::{Mood, throttled, unauthorized};
@@ -103,6 +102,8 @@ async fn an_object_that_cannot_be_read_says_so_itself() {
     let took = ward.time_until(2 * MINUTE, "it says so", |ward| raw(ward)["reason"] == "InvalidSpec").await;
     assert!(took <= MINUTE, "{took:?}");
     assert_eq!((&raw(&ward)["type"], &raw(&ward)["status"]), (&"Ready".into(), &"False".into()));
+    let kind = "ferrvault_unreadable_objects{kind=\"FerrVaultSecret\"}";
+    assert!((ward.metric(kind) - 1.0).abs() < f64::EPSILON);
     let message = raw(&ward)["message"].as_str().unwrap().to_owned();
     assert!(message.starts_with("this version of the operator cannot read the object"), "{message}");
     let writes = |ward: &Ward| {
@@ -117,7 +118,6 @@ async fn an_object_that_cannot_be_read_says_so_itself() {
     ward.api.apply(&resource("db", "1m"));
     ward.time_until(MINUTE, "all is well", |ward| ward.ready("db") == "True Synced").await;
     assert_eq!(ward.api.get::<FerrVaultSecret>(NS, "db").unwrap().status.unwrap().conditions.len(), 3);
-    let _ = build::secret(NS, "unused");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,6 +133,8 @@ async fn a_definition_that_is_deleted_is_named_by_the_watch_and_by_readiness() {
     ward.run_for(60 * MINUTE).await;
     assert_eq!(ward.health(), "ok", "a restart installs no definition");
 
+    // With the resources went what they own.
+    ward.api.delete::<Secret>(NS, "db");
     ward.api.install_product();
     ward.api.apply(&resource("db", "1m"));
     ward.time_until(2 * MINUTE, "all is well", |ward| ward.readiness() == "ok" && ward.ready("db") == "True Synced")

@@ -48,7 +48,7 @@ pub(crate) struct Ward {
 
 struct Running {
     stop: CancellationToken,
-    _watches: Vec<Started>,
+    watches: Vec<Started>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -76,7 +76,9 @@ impl Ward {
     pub(crate) async fn with(resources: &[build::Built]) -> Self {
         let mut ward = Self::new();
         ward.start().await;
-        resources.iter().for_each(|resource| drop(ward.api.apply(resource)));
+        for resource in resources {
+            ward.api.apply(resource);
+        }
         ward.run_for(Duration::from_secs(1)).await;
         for resource in resources {
             let name = resource.clone().json()["metadata"]["name"].as_str().unwrap().to_owned();
@@ -92,7 +94,7 @@ impl Ward {
         self
     }
 
-    /// Somebody else's decision whether this replica leads.
+    /// With an election instead of leading always.
     pub(crate) fn led_by(mut self, leadership: Leadership) -> Self {
         self.leadership = leadership;
         self
@@ -102,7 +104,7 @@ impl Ward {
     pub(crate) async fn start(&mut self) {
         self.start_unsynced();
         let running = self.running.as_ref().unwrap();
-        while !running._watches.iter().all(|watch| watch.health.is_synced()) {
+        while !running.watches.iter().all(|watch| watch.health.is_synced()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -147,7 +149,7 @@ impl Ward {
             tokio::spawn(watchdog.run(client, stop.clone())),
             tokio::spawn(passes),
         ];
-        self.running = Some(Running { stop, _watches: watches, tasks });
+        self.running = Some(Running { stop, watches, tasks });
     }
 
     /// Lets time pass, with everything that happens in it.

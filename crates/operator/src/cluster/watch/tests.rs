@@ -404,7 +404,7 @@ async fn a_refusal_is_an_answer_and_silence_is_none() {
         let (state, now) = (running.state(), Instant::now());
         assert!(state.silence(now) >= MINUTE, "nothing was heard in either case");
         assert_eq!(state.last_answer.is_some(), answered);
-        assert!(state.without_answer(now) >= MINUTE - Duration::from_secs(1), "and nothing more was said");
+        assert!(state.without_answer(now).as_secs() >= 59, "and nothing more was said");
         assert!(state.failures_in_all >= 2, "the first one, and the silence after it");
     }
 }
