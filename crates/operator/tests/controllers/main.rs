@@ -9,7 +9,10 @@
     reason = "a test that cannot go on has failed, and clippy only knows the functions marked as tests"
 )]
 
+mod faults;
 mod invariants;
+mod legacy;
 mod passes;
+mod reasons;
 mod room;
 mod script;

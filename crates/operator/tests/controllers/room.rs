@@ -49,6 +49,8 @@ pub(crate) struct Room {
     pub(crate) default_refresh: Duration,
     /// The operator key.
     pub(crate) key: [u8; 32],
+    /// Whether it leads.
+    pub(crate) leadership: Leadership,
     /// What identities may be exchanged for.
     pub(crate) oidc: OidcLimits,
     running: Option<Running>,
@@ -58,7 +60,10 @@ pub(crate) struct Room {
 struct Running {
     stop: CancellationToken,
     watches: Vec<Started>,
-    passes: JoinHandle<()>,
+    /// Until the lists are complete.
+    controllers: Option<Controllers>,
+    /// From then on.
+    passes: Option<JoinHandle<()>>,
 }
 
 impl Room {
@@ -80,6 +85,7 @@ impl Room {
             deadline: Duration::from_secs(120),
             default_refresh: Duration::from_secs(3600),
             key: [7; 32],
+            leadership: Leadership::always(),
             oidc: OidcLimits { token_dir: "/nowhere".into(), origins: Vec::new() },
             running: None,
             starts: 0,
@@ -101,13 +107,21 @@ impl Room {
         room
     }
 
-    /// Starts an operator, or starts it anew with nothing remembered.
+    /// Starts an operator, or starts it anew with nothing remembered. Also returns when it did not live to see its lists.
     pub(crate) async fn start(&mut self) {
         self.stop().await;
+        self.begin();
+        self.lists_complete().await;
+        self.lead();
+        self.rest().await;
+    }
+
+    /// Starts the watches of an operator, and no pass yet.
+    pub(crate) fn begin(&mut self) {
         self.starts += 1;
         let controllers = Controllers::new(Parts {
             clients: Clients::of(self.api.client_of(OPERATOR, NS)),
-            leadership: Leadership::always(),
+            leadership: self.leadership.clone(),
             ferrvault: Arc::clone(&self.vault) as Arc<dyn FerrVault>,
             oidc: self.oidc.clone(),
             operator_key: OperatorKey::from_bytes(&self.key).unwrap(),
@@ -122,19 +136,43 @@ impl Room {
         });
         let stop = CancellationToken::new();
         let watches = controllers.watch(&stop);
-        while !watches.iter().all(|watch| watch.health.is_synced()) {
+        self.running = Some(Running { stop, watches, controllers: Some(controllers), passes: None });
+    }
+
+    async fn lists_complete(&self) {
+        let watches = &self.running.as_ref().unwrap().watches;
+        while !watches.iter().all(|watch| watch.health.is_synced()) && !self.api.has_ended(OPERATOR) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let passes = tokio::spawn(controllers.run(stop.clone()));
-        self.running = Some(Running { stop, watches, passes });
+    }
+
+    fn lead(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        if let Some(controllers) = running.controllers.take() {
+            running.passes = Some(tokio::spawn(controllers.run(running.stop.clone())));
+        }
+    }
+
+    /// Goes on with a start whose lists were not complete.
+    pub(crate) async fn go_on(&mut self) {
+        self.lists_complete().await;
+        self.lead();
         self.rest().await;
+    }
+
+    /// What the watches complain about.
+    pub(crate) fn watch_errors(&self) -> Vec<String> {
+        let watches = self.running.iter().flat_map(|running| &running.watches);
+        watches.filter_map(|watch| watch.health.snapshot().last_error).collect()
     }
 
     /// Ends the operator as SIGTERM does: what runs is finished.
     pub(crate) async fn stop(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop.cancel();
-            running.passes.await.unwrap();
+            if let Some(passes) = running.passes {
+                passes.await.unwrap();
+            }
         }
     }
 
@@ -142,7 +180,7 @@ impl Room {
     pub(crate) fn kill(&mut self) {
         self.api.end(OPERATOR);
         if let Some(running) = self.running.take() {
-            running.passes.abort();
+            running.passes.iter().for_each(JoinHandle::abort);
             running.watches.iter().for_each(|watch| watch.task.abort());
         }
     }
@@ -228,9 +266,7 @@ impl Room {
         let mut events = self.api.list::<Event>(NS);
         events.retain(|event| event.regarding.as_ref().and_then(|r| r.name.as_deref()) == Some(about));
         events.sort_by_key(|event| event.event_time.clone().map(|time| time.0));
-        let told = |event: Event| {
-            format!("{} {}", event.type_.unwrap_or_default(), event.reason.unwrap_or_default())
-        };
+        let told = |event: Event| format!("{} {}", event.type_.unwrap_or_default(), event.reason.unwrap_or_default());
         events.into_iter().map(told).collect()
     }
 
@@ -286,9 +322,26 @@ impl Room {
         self.api.journal().iter().filter(|record| of_operator(record)).map(|record| record.call.at).collect()
     }
 
-    /// When the status of a resource was written.
+    /// When the operator wrote the status of a resource, answered or not.
     pub(crate) fn reports(&self, name: &str) -> Vec<Duration> {
         self.times(&format!("PATCH ferrvaultsecrets/status {NS}/{name}"))
+    }
+
+    /// Waits for the next report about a resource, at most a day. Says how many seconds after the last one it came.
+    pub(crate) async fn next_report(&self, name: &str) -> f64 {
+        let before = self.reports(name);
+        let mut seen = self.here();
+        for _ in 0..864_000 {
+            self.run_for(Duration::from_millis(100)).await;
+            if self.here() == seen {
+                continue;
+            }
+            seen = self.here();
+            if let Some(next) = self.reports(name).get(before.len()) {
+                return (*next - before.last().copied().unwrap_or_default()).as_secs_f64();
+            }
+        }
+        panic!("{name}: no pass within a day:\n{}", self.api.story());
     }
 
     /// Puts `fault` on calls like this one until faults are cleared.
@@ -332,6 +385,8 @@ fn spelled(condition: &Condition) -> String {
 impl Drop for Room {
     /// What must hold at the end of every run, whatever it was about.
     fn drop(&mut self) {
+        // Whoever tells many stories in one test would otherwise have all their operators at work.
+        self.kill();
         if std::thread::panicking() {
             return;
         }
