@@ -170,9 +170,22 @@ impl Cluster {
         Operator::start(&release.deployment, &release.kubeconfig, pod, &log).await.unwrap()
     }
 
+    /// The requests that were made so far.
+    pub fn requests(&self) -> Vec<Request> {
+        audit::read(&self.audit)
+    }
+
+    /// The logs of the programs that ran here so far: operators and dev servers.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let (folders, files): (Vec<_>, Vec<_>) = folders.partition(|path| path.is_dir());
+        let below = folders.into_iter().map(|folder| folder.join("ferrvault-dev.log")).filter(|log| log.is_file());
+        files.into_iter().filter(|file| file.extension().is_some_and(|it| it == "log")).chain(below).collect()
+    }
+
     /// The requests that `user` made so far.
     pub fn requests_of(&self, user: &str) -> Vec<Request> {
-        let mut requests = audit::read(&self.audit);
+        let mut requests = self.requests();
         requests.retain(|request| request.user == user);
         requests
     }

@@ -19,6 +19,7 @@ pub mod cluster;
 pub mod dev;
 pub mod eventually;
 pub mod objects;
+pub mod own;
 pub mod runner;
 pub mod scene;
 pub mod templates;

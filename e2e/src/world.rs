@@ -41,6 +41,11 @@ impl World {
         let started = self.apart.get_or_init(|| once(start_apart())).await;
         Rc::clone(started.as_ref().expect("the cluster started"))
     }
+
+    /// The cluster without an operator, if a scenario of this run needed it.
+    pub fn apart_if_started(&self) -> Option<Rc<Cluster>> {
+        self.apart.get().and_then(Clone::clone)
+    }
 }
 
 /// Nothing after a panic, so that the next scenario fails at once instead of trying the same again.

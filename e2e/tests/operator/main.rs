@@ -11,10 +11,16 @@
 mod connections;
 mod deletions;
 mod guards;
+mod oidc;
+mod process;
 mod reasons;
 mod register;
+mod requests;
 mod restarts;
+mod rights;
 mod rotation;
+mod secrecy;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -24,12 +30,18 @@ use ferrvault_e2e::world::World;
 fn main() -> ExitCode {
     let scenarios = [
         // The slowest first.
+        oidc::scenarios(),
+        process::scenarios(),
+        rights::scenarios(),
+        upgrade::scenarios(),
         reasons::scenarios(),
         rotation::scenarios(),
         restarts::scenarios(),
         connections::scenarios(),
         deletions::scenarios(),
         guards::scenarios(),
+        requests::scenarios(),
+        secrecy::scenarios(),
     ];
     let scenarios = scenarios.into_iter().flatten().collect();
     runner::main(World::default, scenarios)

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use ferrvault_e2e::own::Own;
 use ferrvault_e2e::runner::Scenario;
 use ferrvault_e2e::scene::Scene;
 use ferrvault_e2e::world::World;
@@ -40,4 +41,18 @@ fn label(name: &str) -> String {
     let kept: String =
         own.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     kept.chars().take(40).collect::<String>().trim_matches('-').to_owned()
+}
+
+/// A scenario with an operator of its own, which it starts itself.
+pub(crate) fn apart(
+    name: impl Into<String>,
+    act: impl FnOnce(&Own) -> LocalBoxFuture<'_, ()> + 'static,
+) -> Scenario<World> {
+    let name = name.into();
+    let label = label(&name);
+    Scenario::new(name, async move |world: Rc<World>| {
+        let cluster = world.apart().await;
+        let own = Own::new(&cluster, &label, serde_json::json!({})).await;
+        act(&own).await;
+    })
 }
