@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::fixtures::{CANARY, at, condition_since_10, in_order, resource, time, version, with_status};
+use crate::fixtures::{CANARY, LEGACY_A, at, condition_since_10, in_order, resource, time, version, with_status};
 
 mod messages;
 mod restarts;
@@ -65,15 +65,30 @@ fn a_first_success_fills_the_status() {
 }
 
 #[test]
-fn a_success_proves_the_version_and_only_new_content_moves_the_time_of_change() {
+fn a_success_proves_the_version_and_only_another_content_moves_the_time_of_change() {
     use Change::{Adopted, Created, Recreated, Repaired, Replaced, Unchanged};
-    let b = version(2, "B");
-    for change in [Unchanged, Repaired, Adopted, Recreated, Created, Replaced] {
-        let status = render(&resource_in_order(), &synced(&b, change), &RestartReport::NotDue, at(NOW)).status;
-        let changed = if matches!(change, Created | Replaced) { NOW } else { 10 };
-        assert_eq!(status.last_changed_at, Some(time(changed)), "{change:?}");
-        assert_eq!(status.last_synced_at, Some(time(NOW)), "{change:?}");
-        assert_eq!(status.content_hash.as_deref(), Some(b.as_str()), "{change:?}");
+    let (a, b, legacy) = (version(1, "A"), version(2, "B"), Version::parse(LEGACY_A));
+    let cases = [
+        ("as it was", Some(&a), &a, Unchanged, false),
+        ("repaired", Some(&a), &a, Repaired, false),
+        ("recreated", Some(&a), &a, Recreated, false),
+        ("created", None, &a, Created, true),
+        ("replaced", Some(&a), &b, Replaced, true),
+        ("replaced by a pass that did not report it", Some(&a), &b, Unchanged, true),
+        ("the same, and edited since", Some(&a), &b, Repaired, true),
+        ("the same, and deleted since", Some(&a), &b, Recreated, true),
+        ("created by a pass that did not report it", None, &a, Unchanged, true),
+        ("handed over as it should be", None, &a, Adopted, false),
+        ("left by the Go operator", None, &legacy, Unchanged, false),
+        ("replaced for the first time since then", None, &b, Replaced, true),
+    ];
+    for (case, known, current, change, is_changed) in cases {
+        let before = FerrVaultSecretStatus { content_hash: known.map(ToString::to_string), ..in_order(&a) };
+        let status = render(&with_status(before), &synced(current, change), &RestartReport::NotDue, at(NOW)).status;
+        let changed = if is_changed { NOW } else { 10 };
+        assert_eq!(status.last_changed_at, Some(time(changed)), "{case}");
+        assert_eq!(status.last_synced_at, Some(time(NOW)), "{case}");
+        assert_eq!(status.content_hash.as_deref(), Some(current.as_str()), "{case}");
     }
 }
 

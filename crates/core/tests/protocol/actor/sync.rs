@@ -64,7 +64,6 @@ impl Stage<'_> {
             world.status_written();
             world.status.last_rollout = debt;
             if ending == Ending::Well {
-                pass.first = (world.budget.failures > 0).then_some(pass.status.value);
                 pass.status = Read::now(world.status);
                 return At::WriteTarget(TargetWrite::Patch);
             }
@@ -110,7 +109,7 @@ impl Stage<'_> {
     /// The sync stage ended well.
     pub(super) fn synced(&mut self, pass: &mut Pass) -> At {
         pass.synced = true;
-        (pass.target, pass.first, pass.answer) = (None, None, 0);
+        (pass.target, pass.answer) = (None, 0);
         if !pass.is_new_content {
             pass.workloads = [None; WORKLOADS];
         }
@@ -118,13 +117,9 @@ impl Stage<'_> {
     }
 }
 
-/// A write that ended in an error refuses the sync stage; the restart stage looks for itself, with the resource that
-/// the pass began with.
+/// A write that ended in an error refuses the sync stage; the restart stage looks for itself, with the resource as the
+/// record of the debt renewed it.
 fn failed_write(pass: &mut Pass) -> At {
-    let status = match pass.first {
-        Some(first) => Read { value: first, current: false },
-        None => pass.status,
-    };
-    *pass = Pass { status, ..Pass::begin(status.value) };
+    *pass = Pass { status: pass.status, ..Pass::begin(pass.status.value) };
     At::ReadMark
 }

@@ -74,9 +74,6 @@ impl World {
         self.marks.iter_mut().flatten().for_each(&mut visit);
         for pass in self.actors.iter_mut().filter_map(|actor| actor.pass.as_mut()) {
             of_status(&mut pass.status.value, &mut visit);
-            if let Some(first) = &mut pass.first {
-                of_status(first, &mut visit);
-            }
             pass.target.iter_mut().filter_map(|target| target.value.version.as_mut()).for_each(&mut visit);
             for workload in pass.workloads.iter_mut().flatten() {
                 if let Mark::Readable(Some(mark)) = &mut workload.value {

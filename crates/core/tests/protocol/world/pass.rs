@@ -59,9 +59,6 @@ pub(crate) enum At {
 pub(crate) struct Pass {
     /// The resource; the record of a debt renews it.
     pub(crate) status: Read<Status>,
-    /// The resource as the pass began with it, once the debt renewed it: the path that a failed write leads to goes on
-    /// with it.
-    pub(crate) first: Option<Status>,
     pub(crate) target: Option<Read<Target>>,
     /// Which of FerrVault's contents the answer was, by its place in the script.
     pub(crate) answer: u8,
@@ -89,7 +86,6 @@ impl Pass {
     pub(crate) fn begin(status: Status) -> Self {
         Self {
             status: Read::now(status),
-            first: None,
             target: None,
             answer: 0,
             workloads: [None; WORKLOADS],
