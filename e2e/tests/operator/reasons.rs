@@ -89,9 +89,9 @@ fn cases() -> Vec<Case> {
         case(
             "nothing_is_left_of_the_vault",
             change!(|scene| {
-                scene.edit::<FerrVaultSecret>("shop", json!({"spec": {"selector": null}})).await;
                 scene.unset("A").await;
                 scene.unset("B").await;
+                scene.edit::<FerrVaultSecret>("shop", json!({"spec": {"selector": null}})).await;
             }),
             no("EmptyAnswer"),
             &["gave no key at all", "keeps its last content"],
