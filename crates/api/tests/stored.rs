@@ -97,3 +97,28 @@ fn a_mark_fits_into_an_annotation_name() {
     let (_, name) = mark.split_once('/').unwrap();
     assert!(name.len() <= 63, "{name} has {} characters", name.len());
 }
+
+#[test]
+fn a_request_for_a_pass_is_due_until_its_value_is_in_the_status() {
+    for (annotation, handled, due) in [
+        (None, None, false),
+        (None, Some("1"), false),
+        (Some("1"), None, true),
+        (Some("1"), Some("1"), false),
+        (Some("2"), Some("1"), true),
+        (Some(""), None, true),
+        (Some(""), Some(""), false),
+    ] {
+        let mut object = json!({
+            "apiVersion": "ferrvault.com/v1alpha1", "kind": "FerrVaultSecret",
+            "metadata": {"name": "db", "annotations": {"another": "note"}},
+            "spec": {"connectionRef": {"name": "main"}, "vault": "v"},
+            "status": {"lastHandledRefresh": handled},
+        });
+        if let Some(value) = annotation {
+            object["metadata"]["annotations"]["ferrvault.com/refresh"] = value.into();
+        }
+        let resource: FerrVaultSecret = serde_json::from_value(object).unwrap();
+        assert_eq!(resource.refresh_is_due(), due, "{annotation:?} after {handled:?}");
+    }
+}

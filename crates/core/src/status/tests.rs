@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::fixtures::{CANARY, LEGACY_A, at, condition_since_10, in_order, resource, time, version, with_status};
 
+mod fresh;
 mod messages;
 mod restarts;
 mod writes;
