@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ferrvault_testkit::{ApiServer, Break, Call, EventFault, EventNotice, Fault, Verb, WriteRecord};
+use ferrvault_testkit::{Break, Call, EventFault, EventNotice, Fault, Verb, WriteRecord};
 
 use crate::cast;
 use crate::plan::{Place, Plan, Trouble};
+use crate::server::Server;
 use crate::story::Notes;
 
 /// What can go wrong at a place.
@@ -48,7 +49,7 @@ impl Occasion {
 /// The plan of a run while it is carried out. Clones are the same one.
 #[derive(Clone)]
 pub(crate) struct Faults {
-    api: ApiServer,
+    server: Server,
     notes: Notes,
     state: Arc<Mutex<State>>,
 }
@@ -64,13 +65,15 @@ struct State {
     /// Places of calls by their number in the journal, for the story.
     numbered: BTreeMap<usize, Place>,
     fired: usize,
+    /// Of the last change of anything.
+    revision: u64,
     /// The revision at which each object was last changed, by kind, namespace and name.
     changed: BTreeMap<(String, String, String), u64>,
 }
 
 impl Faults {
-    pub(crate) fn new(api: &ApiServer, notes: &Notes) -> Self {
-        Self { api: api.clone(), notes: notes.clone(), state: Arc::default() }
+    pub(crate) fn new(server: &Server, notes: &Notes) -> Self {
+        Self { server: server.clone(), notes: notes.clone(), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -80,9 +83,11 @@ impl Faults {
     /// Remembers which revisions objects were changed at, so that a stale read knows how far back to look.
     pub(crate) fn written(&self, write: &WriteRecord) {
         let revision = write.new.as_ref().map(|object| cast::text(object, "/metadata/resourceVersion"));
-        let revision = revision.and_then(|text| text.parse().ok()).unwrap_or_else(|| self.api.revision());
-        let key = (write.resource.clone(), write.namespace.clone(), write.name.clone());
-        self.state().changed.insert(key, revision);
+        let mut state = self.state();
+        // A deletion is a change like any other, and what is gone does not say at which revision it went.
+        state.revision = revision.and_then(|text| text.parse().ok()).unwrap_or(state.revision + 1);
+        let (key, revision) = ((write.resource.clone(), write.namespace.clone(), write.name.clone()), state.revision);
+        state.changed.insert(key, revision);
     }
 
     /// From here on things are counted, and go wrong as planned.
@@ -166,7 +171,7 @@ impl Faults {
         state.fired += usize::from(trouble.is_some());
         drop(state);
         if trouble.is_some_and(Trouble::ends_process) {
-            self.api.end(who);
+            self.server.with(|api| api.end(who));
         }
         (Some(place), trouble)
     }
@@ -189,7 +194,7 @@ impl Faults {
         drop(state);
         self.notes.add(format!("{place} on its way to {}: {object} [{trouble}]", notice.who));
         let broken = |how| {
-            self.api.break_watches(how, |watch| watch.call == notice.watch);
+            self.server.with(|api| api.break_watches(how, |watch| watch.call == notice.watch));
             EventFault::Dropped
         };
         match trouble {

@@ -16,6 +16,7 @@ pub mod plan;
 mod process;
 mod run;
 pub mod scenario;
+mod server;
 mod story;
 mod upstream;
 mod world;

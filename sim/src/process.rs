@@ -86,7 +86,8 @@ impl Drop for Tasks {
 
 async fn live(start: Start, stop: CancellationToken) {
     let Start { who, client, ferrvault, clock, entropy, metrics, elects } = start;
-    let clients = Clients::of(client);
+    // In the process the watchdog has a thread and a client of its own; here it has at least a client.
+    let (clients, watch_over) = (Clients::of(client.clone()), client);
     let drained = CancellationToken::new();
     let mut tasks = Tasks(Vec::new());
     let leadership = if elects {
@@ -120,6 +121,7 @@ async fn live(start: Start, stop: CancellationToken) {
         default_refresh: DEFAULT_REFRESH,
         deadline: DEADLINE,
     });
+    tasks.0.push(tokio::spawn(controllers.watchdog().run(watch_over, stop.clone())));
     let started = controllers.watch(&stop);
     let healths: Vec<_> = started.iter().map(|watch| watch.health.clone()).collect();
     tasks.0.extend(started.into_iter().map(|Started { task, .. }| task));

@@ -9,25 +9,26 @@ use ferrvault_testkit::{ApiServer, Call, Fate, Record, Verb};
 use tokio::time::Instant;
 
 use crate::cast;
+use crate::server::Server;
 use crate::world::World;
 
 /// Lines beside the calls, each with the number of calls before it. Clones are the same ones.
 #[derive(Clone)]
 pub(crate) struct Notes {
-    api: ApiServer,
+    server: Server,
     born: Instant,
     lines: Arc<Mutex<Vec<(usize, Duration, String)>>>,
 }
 
 impl Notes {
     /// None yet. To be made in the moment in which the server is.
-    pub(crate) fn of(api: &ApiServer) -> Self {
-        Self { api: api.clone(), born: Instant::now(), lines: Arc::default() }
+    pub(crate) fn of(server: &Server) -> Self {
+        Self { server: server.clone(), born: Instant::now(), lines: Arc::default() }
     }
 
     /// One more line, as of now.
     pub(crate) fn add(&self, line: String) {
-        let entry = (self.api.last_call(), self.born.elapsed(), line);
+        let entry = (self.server.with(ApiServer::last_call).unwrap_or_default(), self.born.elapsed(), line);
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
     }
 }

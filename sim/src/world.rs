@@ -23,6 +23,7 @@ use crate::cast;
 use crate::check::{Ledger, SYSTEM};
 use crate::faults::Faults;
 use crate::process::{KEY_SECRET, Process, Start};
+use crate::server::Server;
 use crate::story::Notes;
 use crate::upstream::{TokensRead, Upstream};
 
@@ -54,15 +55,17 @@ pub(crate) struct World {
     /// Processes that a fault has ended, with the time at which they come back.
     ended: BTreeMap<&'static str, (Instant, bool)>,
     broken: Option<Variant>,
+    server: Server,
 }
 
 impl World {
     /// A cluster with a connection, its token, somebody else's objects in another namespace, and no operator.
     pub(crate) fn new(seed: u64, broken: Option<Variant>) -> Self {
         let api = ApiServer::default();
-        let notes = Notes::of(&api);
+        let server = Server::new(&api);
+        let notes = Notes::of(&server);
         let world = Self {
-            faults: Faults::new(&api, &notes),
+            faults: Faults::new(&server, &notes),
             ledger: Ledger::default(),
             notes,
             metrics: Metrics::default(),
@@ -75,6 +78,7 @@ impl World {
             running: BTreeMap::new(),
             ended: BTreeMap::new(),
             broken,
+            server,
             api,
         };
         let (ledger, faults, notes) = (world.ledger.clone(), world.faults.clone(), world.notes.clone());
@@ -84,9 +88,9 @@ impl World {
             }
             faults.written(write);
         });
-        let (api, faults, tokens) = (world.api.clone(), world.faults.clone(), Arc::clone(&world.tokens));
+        let (server, faults, tokens) = (world.server.clone(), world.faults.clone(), Arc::clone(&world.tokens));
         let mut known = Vec::new();
-        world.api.on_call(move |call| before_call(&api, &faults, &tokens, &mut known, call));
+        world.api.on_call(move |call| before_call(&server, &faults, &tokens, &mut known, call));
         let faults = world.faults.clone();
         world.api.on_event(move |notice| faults.at_event(notice));
         world.ledger.token(NS, TOKEN_SECRET);
@@ -167,6 +171,7 @@ impl World {
         for who in self.running.keys().copied().collect::<Vec<_>>() {
             self.kill(who);
         }
+        self.server.let_go();
     }
 
     /// Lets time pass with everything that happens in it.
@@ -277,20 +282,22 @@ impl World {
     }
 
     fn strip_on_sight(&self, kind: Kind, name: &'static str, times: u32) {
-        let (api, left, notes) = (self.api.clone(), AtomicU32::new(times), self.notes.clone());
+        let (server, left, notes) = (self.server.clone(), AtomicU32::new(times), self.notes.clone());
         self.api.on_write(move |write: &WriteRecord| {
             let is_restart = cast::is_operator(&write.who) && write.name == name && write.resource.ends_with(".apps");
             if !is_restart || left.load(Ordering::Relaxed) == 0 {
                 return;
             }
             left.fetch_sub(1, Ordering::Relaxed);
-            let (api, notes) = (api.clone(), notes.clone());
+            let (server, notes) = (server.clone(), notes.clone());
             // In a task of its own: a hook that writes would not be seen by the other hooks.
             tokio::spawn(async move {
                 notes.add(format!("somebody strips the marks of {kind:?} {name} at once"));
-                if act::exists(&api, kind, name) {
-                    act::edit(&api, kind, name, act::strip);
-                }
+                server.with(|api| {
+                    if act::exists(api, kind, name) {
+                        act::edit(api, kind, name, act::strip);
+                    }
+                });
             });
         });
     }
@@ -301,7 +308,7 @@ impl World {
 /// The product keeps a token in a type that nobody can look into, so what a process asks FerrVault with is taken from
 /// what it last read.
 fn before_call(
-    api: &ApiServer,
+    server: &Server,
     faults: &Faults,
     tokens: &TokensRead,
     known: &mut Vec<SecretBytes>,
@@ -311,7 +318,8 @@ fn before_call(
     if call.verb != Verb::Get || call.name != TOKEN_SECRET || call.resource != "secrets" {
         return fault;
     }
-    let now = api.get_json("", "secrets", NS, TOKEN_SECRET).map(|object| cast::Secret::of(&object));
+    let now = server.with(|api| api.get_json("", "secrets", NS, TOKEN_SECRET)).flatten();
+    let now = now.map(|object| cast::Secret::of(&object));
     let Some(token) = now.and_then(|secret| secret.content.0.get(TOKEN_KEY).cloned()) else { return fault };
     if known.last() != Some(&token) {
         known.push(token.clone());

@@ -18,9 +18,12 @@ pub(super) const ALL: &[Variant] = &[
         &["two-leaders-in-debt", "two-leaders-a-b-c"],
         || Arc::new(FirstLook::default()),
     ),
-    Variant::api("trusts-old-status", "a pass goes by the status as it was when the process started", &["mark-stripped"], || {
-        Arc::new(OldStatus::default())
-    }),
+    Variant::api(
+        "trusts-old-status",
+        "a pass goes by the status as it was when the process started",
+        &["mark-stripped"],
+        || Arc::new(OldStatus::default()),
+    ),
     Variant::api("no-nonce", "the same content gets the same version again", &["a-b-a-at-once", "a-b-a"], || {
         Arc::new(NoNonce::default())
     }),
@@ -104,7 +107,8 @@ impl Lie for OnlyOne {
             return None;
         }
         let annotations = sent.body.pointer("/spec/template/metadata/annotations")?.as_object()?;
-        let version = annotations.iter().find(|(name, _)| name.starts_with(marks::CONTENT_HASH))?.1.as_str()?.to_owned();
+        let version =
+            annotations.iter().find(|(name, _)| name.starts_with(marks::CONTENT_HASH))?.1.as_str()?.to_owned();
         let workload = format!("{}/{}", sent.resource, sent.name);
         let first = lock(&self.0).entry(version).or_insert_with(|| workload.clone()).clone();
         (first != workload).then(|| metadata_of(sent))

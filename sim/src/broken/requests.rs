@@ -12,55 +12,69 @@ pub(super) const ALL: &[Variant] = &[
         "secret-without-version",
         "the target is written without the resourceVersion of its read",
         &["two-leaders-a-b-a", "two-leaders-a-b-c"],
-        || changed(|sent| if sent.writes("secrets") { sent.without_version() }),
+        || {
+            changed(|sent| {
+                if sent.writes("secrets") {
+                    sent.without_version()
+                }
+            })
+        },
     ),
     Variant::api(
         "workload-without-version",
         "a workload is stamped without the resourceVersion of its read",
         &["two-leaders", "two-leaders-a-b-a"],
-        || changed(|sent| if sent.restarts() { sent.without_version() }),
+        || {
+            changed(|sent| {
+                if sent.restarts() {
+                    sent.without_version()
+                }
+            })
+        },
     ),
     Variant::api(
         "status-without-version",
         "a status is written without the resourceVersion of its read",
         &["two-leaders-upgrade", "two-leaders-a-b-a", "two-leaders-a-b-c"],
-        || changed(|sent| if sent.writes("ferrvaultsecrets/status") && !sent.is_debt() { sent.without_version() }),
+        || {
+            changed(|sent| {
+                if sent.writes("ferrvaultsecrets/status") && !sent.is_debt() {
+                    sent.without_version()
+                }
+            })
+        },
     ),
     Variant::api(
         "debt-without-version",
         "a debt is recorded without the resourceVersion of its read",
         &["two-leaders-upgrade"],
-        || changed(|sent| if sent.is_debt() { sent.without_version() }),
-    ),
-    Variant::api(
-        "half-a-write",
-        "of a changed content only one key is written",
-        &["rotation"],
         || {
             changed(|sent| {
-                if sent.writes("secrets")
-                    && let Some(data) = sent.body.pointer_mut("/data").and_then(Value::as_object_mut)
-                {
-                    let first = data.keys().next().cloned();
-                    data.retain(|key, _| Some(key) == first.as_ref());
+                if sent.is_debt() {
+                    sent.without_version()
                 }
             })
         },
     ),
-    Variant::api(
-        "stale-keys-stay",
-        "keys that left the vault stay on the target",
-        &["key-dropped"],
-        || {
-            changed(|sent| {
-                if sent.writes("secrets")
-                    && let Some(data) = sent.body.pointer_mut("/data").and_then(Value::as_object_mut)
-                {
-                    data.retain(|_, value| !value.is_null());
-                }
-            })
-        },
-    ),
+    Variant::api("half-a-write", "of a changed content only one key is written", &["rotation"], || {
+        changed(|sent| {
+            if sent.writes("secrets")
+                && let Some(data) = sent.body.pointer_mut("/data").and_then(Value::as_object_mut)
+            {
+                let first = data.keys().next().cloned();
+                data.retain(|key, _| Some(key) == first.as_ref());
+            }
+        })
+    }),
+    Variant::api("stale-keys-stay", "keys that left the vault stay on the target", &["key-dropped"], || {
+        changed(|sent| {
+            if sent.writes("secrets")
+                && let Some(data) = sent.body.pointer_mut("/data").and_then(Value::as_object_mut)
+            {
+                data.retain(|_, value| !value.is_null());
+            }
+        })
+    }),
     Variant::api(
         "pays-too-early",
         "lastRolloutHash moves although a workload was not restarted",
@@ -82,31 +96,20 @@ pub(super) const ALL: &[Variant] = &[
             })
         },
     ),
-    Variant::api(
-        "says-synced",
-        "Ready is True and Synced whatever happened",
-        &["creation", "foreign-target"],
-        || changed(|sent| say(sent, "Ready", "Synced")),
-    ),
-    Variant::api(
-        "says-restarted",
-        "RolloutRestarted is True whatever is owed",
-        &["missing-workload", "a-b-a"],
-        || changed(|sent| say(sent, "RolloutRestarted", "Restarted")),
-    ),
-    Variant::api(
-        "value-in-status",
-        "a message quotes the bytes that it is about",
-        &["rotation"],
-        || {
-            changed(|sent| {
-                let conditions = sent.body.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
-                for condition in conditions.into_iter().flatten() {
-                    json_patch::merge(condition, &json!({ "message": "wrote canary-PASSWORD-B" }));
-                }
-            })
-        },
-    ),
+    Variant::api("says-synced", "Ready is True and Synced whatever happened", &["creation", "foreign-target"], || {
+        changed(|sent| say(sent, "Ready", "Synced"))
+    }),
+    Variant::api("says-restarted", "RolloutRestarted is True whatever is owed", &["missing-workload", "a-b-a"], || {
+        changed(|sent| say(sent, "RolloutRestarted", "Restarted"))
+    }),
+    Variant::api("value-in-status", "a message quotes the bytes that it is about", &["rotation"], || {
+        changed(|sent| {
+            let conditions = sent.body.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+            for condition in conditions.into_iter().flatten() {
+                json_patch::merge(condition, &json!({ "message": "wrote canary-PASSWORD-B" }));
+            }
+        })
+    }),
     Variant::api("token-in-event", "an event quotes the token", &["creation"], || {
         changed(|sent| {
             if sent.writes("events") {
@@ -144,9 +147,11 @@ pub(super) const ALL: &[Variant] = &[
         })
     }),
     Variant::api("swallows-stamp-errors", "a refused restart counts as done", &["rotation"], || {
-        answered(|sent, status| {
-            if sent.restarts() && status != Some(200) { After::Instead(metadata_of(sent)) } else { After::Keep }
-        })
+        answered(
+            |sent, status| {
+                if sent.restarts() && status != Some(200) { After::Instead(metadata_of(sent)) } else { After::Keep }
+            },
+        )
     }),
     Variant::api("swallows-secret-errors", "a refused write of the target counts as done", &["rotation"], || {
         answered(|sent, status| {
@@ -158,9 +163,12 @@ pub(super) const ALL: &[Variant] = &[
             }
         })
     }),
-    Variant::api("skips-debt", "the debt is not recorded before the target is written", &["upgrade-and-change"], || {
-        Arc::new(super::memory::NoDebt::default())
-    }),
+    Variant::api(
+        "skips-debt",
+        "the debt is not recorded before the target is written",
+        &["upgrade-and-change"],
+        || Arc::new(super::memory::NoDebt::default()),
+    ),
     Variant::api(
         "insists-on-target",
         "a target that changed meanwhile is written all the same",
@@ -174,9 +182,12 @@ pub(super) const ALL: &[Variant] = &[
             })
         },
     ),
-    Variant::api("insists-on-stamp", "a workload that changed meanwhile is stamped all the same", &["two-leaders"], || {
-        answered(|sent, status| if sent.restarts() && status == Some(409) { insisting(sent) } else { After::Keep })
-    }),
+    Variant::api(
+        "insists-on-stamp",
+        "a workload that changed meanwhile is stamped all the same",
+        &["two-leaders"],
+        || answered(|sent, status| if sent.restarts() && status == Some(409) { insisting(sent) } else { After::Keep }),
+    ),
     Variant::api("stamps-again", "a restart without an answer is sent again, blindly", &["rotation"], || {
         answered(|sent, status| {
             if !sent.restarts() || status == Some(200) {
@@ -185,7 +196,10 @@ pub(super) const ALL: &[Variant] = &[
             let mut again = sent.clone();
             again.without_version();
             let later = json!({ "ferrvault.com/restarted-at": "2026-01-01T00:59:59Z" });
-            json_patch::merge(&mut again.body, &json!({ "spec": { "template": { "metadata": { "annotations": later } } } }));
+            json_patch::merge(
+                &mut again.body,
+                &json!({ "spec": { "template": { "metadata": { "annotations": later } } } }),
+            );
             After::Again(Box::new(again))
         })
     }),
@@ -208,9 +222,12 @@ pub(super) const ALL: &[Variant] = &[
             }
         })
     }),
-    Variant::api("forgets-a-workload", "only the first workload of the list is restarted", &["rotation-of-three-kinds"], || {
-        Arc::new(super::memory::OnlyOne::default())
-    }),
+    Variant::api(
+        "forgets-a-workload",
+        "only the first workload of the list is restarted",
+        &["rotation-of-three-kinds"],
+        || Arc::new(super::memory::OnlyOne::default()),
+    ),
 ];
 
 struct Changed(fn(&mut Sent));

@@ -39,38 +39,48 @@ pub(super) const ALL: &[Variant] = &[
         "go-hash-unknown",
         "the Go operator's hash is not recognized",
         &["upgrade-settled", "upgrade-unrecorded"],
-        || seen(|_, object, _| {
-            let text = object.to_string();
-            let mut words: Vec<String> = text.split('"').map(str::to_owned).collect();
-            for word in &mut words {
-                if word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
-                    // Another hash of the same kind.
-                    *word = word.chars().rev().collect();
+        || {
+            seen(|_, object, _| {
+                let text = object.to_string();
+                let mut words: Vec<String> = text.split('"').map(str::to_owned).collect();
+                for word in &mut words {
+                    if word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
+                        // Another hash of the same kind.
+                        *word = word.chars().rev().collect();
+                    }
                 }
-            }
-            if let Ok(changed) = serde_json::from_str(&words.join("\"")) {
-                *object = changed;
-            }
-            true
-        }),
+                if let Ok(changed) = serde_json::from_str(&words.join("\"")) {
+                    *object = changed;
+                }
+                true
+            })
+        },
     ),
-    Variant::api("takes-what-is-there", "a Secret of somebody else is taken over", &["foreign-target", "foreign-owner"], || {
-        seen(|resource, object, of_watch| {
-            if resource == "secrets" && !of_watch && object.get("data").is_some() {
-                let ours = json!({ "metadata": {
+    Variant::api(
+        "takes-what-is-there",
+        "a Secret of somebody else is taken over",
+        &["foreign-target", "foreign-owner"],
+        || {
+            seen(|resource, object, of_watch| {
+                if resource == "secrets" && !of_watch && object.get("data").is_some() {
+                    let ours = json!({ "metadata": {
                     "ownerReferences": null, "annotations": { marks::MANAGED_BY: marks::MANAGER },
                 } });
-                json_patch::merge(object, &ours);
-            }
-            true
-        })
-    }),
+                    json_patch::merge(object, &ours);
+                }
+                true
+            })
+        },
+    ),
     Variant::api("deaf-to-resources", "edits of a resource are not noticed", &["no-schedule", "creation"], || {
         seen(|resource, _, of_watch| !(of_watch && resource == "ferrvaultsecrets"))
     }),
-    Variant::api("deaf-to-secrets", "deletions and edits of Secrets are not noticed", &["secret-deleted-unscheduled"], || {
-        seen(|resource, _, of_watch| !(of_watch && resource == "secrets"))
-    }),
+    Variant::api(
+        "deaf-to-secrets",
+        "deletions and edits of Secrets are not noticed",
+        &["secret-deleted-unscheduled"],
+        || seen(|resource, _, of_watch| !(of_watch && resource == "secrets")),
+    ),
     Variant::api("pause-is-absence", "a Deployment on pause counts as missing", &["paused"], || {
         seen(|resource, object, _| {
             // Its mark cannot be written, because its place in the history is not told.
@@ -80,14 +90,19 @@ pub(super) const ALL: &[Variant] = &[
             true
         })
     }),
-    Variant::api("forgets-the-version", "a target's version is not looked at, only its bytes", &["secret-edited-ahead"], || {
-        seen(|resource, object, of_watch| {
-            if resource == "secrets" && !of_watch {
-                json_patch::merge(object, &json!({ "metadata": { "annotations": { marks::CONTENT_HASH: null } } }));
-            }
-            true
-        })
-    }),
+    Variant::api(
+        "forgets-the-version",
+        "a target's version is not looked at, only its bytes",
+        &["secret-edited-ahead"],
+        || {
+            seen(|resource, object, of_watch| {
+                if resource == "secrets" && !of_watch {
+                    json_patch::merge(object, &json!({ "metadata": { "annotations": { marks::CONTENT_HASH: null } } }));
+                }
+                true
+            })
+        },
+    ),
 ];
 
 struct Seen(fn(&str, &mut Value, bool) -> bool);

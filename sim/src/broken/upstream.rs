@@ -15,9 +15,12 @@ use super::Variant;
 use crate::upstream::Upstream;
 
 pub(super) const ALL: &[Variant] = &[
-    Variant::vault("takes-part-of-an-answer", "keys that FerrVault does not have are left out", &["key-missing"], |inner| {
-        Arc::new(Lying { inner, reveal: Reveal::Partial })
-    }),
+    Variant::vault(
+        "takes-part-of-an-answer",
+        "keys that FerrVault does not have are left out",
+        &["key-missing"],
+        |inner| Arc::new(Lying { inner, reveal: Reveal::Partial }),
+    ),
     Variant::vault(
         "answer-from-before",
         "an answer is used that was asked for before the target was read",

@@ -12,10 +12,10 @@ pub use self::pairs::{Pairs, Progress, Shard, pairs};
 pub use self::singles::singles;
 pub use self::variants::{Catch, catch};
 use crate::check::Violation;
+use crate::faults::Occasion;
 use crate::plan::{Place, Plan, Trouble};
 use crate::run::{Outcome, Setup};
 use crate::scenario::Scenario;
-use crate::faults::Occasion;
 
 /// A run that did not hold.
 #[derive(Clone, Debug)]
@@ -74,7 +74,10 @@ fn setup(scenario: &Scenario, plan: Plan, seed: u64, listens: bool) -> Setup<'_>
 
 /// What can go wrong in a run that passed these places, one thing at a time.
 fn every_single(places: &[(Place, Occasion)]) -> Vec<(Place, Trouble)> {
-    places.iter().flat_map(|(place, occasion)| occasion.troubles().into_iter().map(|trouble| (*place, trouble))).collect()
+    places
+        .iter()
+        .flat_map(|(place, occasion)| occasion.troubles().into_iter().map(|trouble| (*place, trouble)))
+        .collect()
 }
 
 fn failure(scenario: &Scenario, plan: Plan, outcome: Outcome) -> Failure {

@@ -187,7 +187,12 @@ impl Notebook {
                 }
             }
         }
-        let file = std::fs::OpenOptions::new().create(true).append(goes_on).truncate(!goes_on).write(true).open(&what.notebook);
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(goes_on)
+            .truncate(!goes_on)
+            .write(true)
+            .open(&what.notebook);
         let file = file.ok().map(|mut file| {
             if !goes_on {
                 // A notebook that cannot be written costs the possibility to resume and nothing else.

@@ -29,7 +29,8 @@ pub fn catch(variant: Variant, scenarios: &[Scenario], effort: &Effort) -> Catch
     let mut runs = 0;
     for group in [first, others] {
         let caught = without_faults(variant, &group, effort, &mut runs);
-        let caught = caught.or_else(|| group.iter().find_map(|scenario| with_faults(variant, scenario, effort, &mut runs)));
+        let caught =
+            caught.or_else(|| group.iter().find_map(|scenario| with_faults(variant, scenario, effort, &mut runs)));
         if caught.is_some() || effort.is_over() {
             return Catch { variant, caught, runs };
         }

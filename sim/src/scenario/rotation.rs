@@ -195,6 +195,21 @@ pub(super) fn all() -> Vec<Scenario> {
             .at(3, nudge(2))
             .counts_for(5)
             .restarts("api", 1),
+        whole("suspended", "a resource is suspended while content changes, and goes on later")
+            .at(0, Act::Change(Kind::Resource, "db", json!({ "spec": { "suspend": true } })))
+            .at(1, Act::Upstream("db", 'B'))
+            .at(3, Act::Change(Kind::Resource, "db", json!({ "spec": { "suspend": false } })))
+            .counts_for(5)
+            .restarts("api", 1),
+        half("suspended-in-debt", "a resource is suspended while a restart is owed, and goes on later")
+            .at(0, Act::Upstream("db", 'B'))
+            .at(0, nudge(1))
+            .at(4, Act::Change(Kind::Resource, "db", json!({ "spec": { "suspend": true } })))
+            .at(6, worker())
+            .at(12, Act::Change(Kind::Resource, "db", json!({ "spec": { "suspend": false } })))
+            .counts_for(14)
+            .restarts("api", 1)
+            .restarts("worker", 1),
         whole("token-rotated", "the token is changed, and then content")
             .at(0, Act::Token(2))
             .at(2, Act::Upstream("db", 'B'))
