@@ -67,7 +67,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// Every code that DESIGN's simulations refuse with.
+    /// Every code worth refusing with: each stands for another way in which a server says no.
     pub const CODES: [u16; 12] = [400, 401, 403, 404, 409, 410, 413, 422, 429, 500, 503, 504];
 
     /// One of each fault that makes sense on any call, for exhaustive runs.

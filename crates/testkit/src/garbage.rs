@@ -80,15 +80,22 @@ impl State {
         if owners.is_empty() || object::is_terminating(object) {
             return None;
         }
-        let stays = |owner: &&Value| self.is_there(key, owner) && !self.lets_go(key, owner);
-        let (present, gone): (Vec<&Value>, Vec<&Value>) = owners.iter().partition(stays);
-        if gone.iter().any(|owner| self.lets_go(key, owner)) {
-            return Some(Step::Rewrite(with_owners(object, &present)));
+        // Solid: there, and not waiting for its dependents to go or to forget it.
+        let is_solid = |owner: &&Value| {
+            self.is_there(key, owner)
+                && !self.is_leaving(key, owner, FOREGROUND)
+                && !self.is_leaving(key, owner, ORPHAN)
+        };
+        let (solid, rest): (Vec<&Value>, Vec<&Value>) = owners.iter().partition(is_solid);
+        if rest.is_empty() {
+            return None;
         }
-        if present.is_empty() || present.iter().all(|owner| self.waits_for_dependents(key, owner)) {
-            return Some(Step::Delete(COLLECTOR));
-        }
-        (!gone.is_empty()).then(|| Step::Rewrite(with_owners(object, &present)))
+        let is_let_go = rest.iter().any(|owner| self.is_leaving(key, owner, ORPHAN));
+        Some(if solid.is_empty() && !is_let_go {
+            Step::Delete(COLLECTOR)
+        } else {
+            Step::Rewrite(with_owners(object, &solid))
+        })
     }
 
     /// An object that waits for its dependents to go (foreground) or to forget it (orphan): are there any left?
@@ -98,7 +105,15 @@ impl State {
         }
         let finalizers = object::finalizers(object);
         let hold = finalizers.iter().find(|one| *one == FOREGROUND || *one == ORPHAN)?;
-        if self.store.all().any(|(_, other)| names(other, object::uid(object))) {
+        let waits_for = |other: &Value| {
+            // In the foreground only those dependents count that say they do.
+            let mut references = object::list(other, "/metadata/ownerReferences").iter();
+            references.any(|owner| {
+                object::text(owner, "/uid") == object::uid(object)
+                    && (hold == ORPHAN || owner.get("blockOwnerDeletion") == Some(&Value::Bool(true)))
+            })
+        };
+        if self.store.all().any(|(_, other)| waits_for(other)) {
             return None;
         }
         let mut freed = object.clone();
@@ -119,22 +134,12 @@ impl State {
         self.kind_of(owner).is_none() || self.owner(key, owner).is_some()
     }
 
-    fn waits_for_dependents(&self, key: &Key, owner: &Value) -> bool {
-        self.owner(key, owner).is_some_and(|owner| is_held(owner, FOREGROUND))
+    /// Whether the owner is being deleted and held by `hold`.
+    fn is_leaving(&self, key: &Key, owner: &Value, hold: &str) -> bool {
+        self.owner(key, owner).is_some_and(|owner| {
+            object::is_terminating(owner) && object::finalizers(owner).iter().any(|one| one == hold)
+        })
     }
-
-    /// Whether the owner is being deleted in the way that leaves its dependents alone.
-    fn lets_go(&self, key: &Key, owner: &Value) -> bool {
-        self.owner(key, owner).is_some_and(|owner| is_held(owner, ORPHAN))
-    }
-}
-
-fn is_held(object: &Value, hold: &str) -> bool {
-    object::is_terminating(object) && object::finalizers(object).iter().any(|one| one == hold)
-}
-
-fn names(object: &Value, uid: &str) -> bool {
-    object::list(object, "/metadata/ownerReferences").iter().any(|owner| object::text(owner, "/uid") == uid)
 }
 
 fn with_owners(object: &Value, owners: &[&Value]) -> Value {

@@ -130,6 +130,33 @@ async fn in_the_foreground_the_owner_waits_for_a_held_dependent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn in_the_foreground_the_owner_waits_for_nobody_who_does_not_ask_for_it() {
+    let api = idle();
+    let owner = api.apply(&build::fvs("default", "owner"));
+    let child = build::secret("default", "child").finalizer("a.b/c");
+    api.apply(&child.set(&["metadata", "ownerReferences"], json!([reference(&owner)])));
+    delete(&api, PropagationPolicy::Foreground).await;
+    api.collect_garbage();
+    assert!(api.get::<FerrVaultSecret>("default", "owner").is_none());
+    assert!(api.get::<Secret>("default", "child").unwrap().metadata.deletion_timestamp.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_with_another_owner_left_does_not_go_in_the_foreground_either() {
+    let api = idle();
+    let owner = api.apply(&build::fvs("default", "owner"));
+    let other = api.apply(&build::fvs("default", "other"));
+    api.apply(
+        &build::secret("default", "child").owned_by(&owner).push(&["metadata", "ownerReferences"], reference(&other)),
+    );
+    delete(&api, PropagationPolicy::Foreground).await;
+    api.collect_garbage();
+    assert!(api.get::<FerrVaultSecret>("default", "owner").is_none());
+    let child = api.get::<Secret>("default", "child").unwrap();
+    assert_eq!(child.owner_references().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn orphans_stay_without_their_owner() {
     let api = idle();
     family(&api);
