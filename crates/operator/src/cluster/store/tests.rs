@@ -245,11 +245,11 @@ fn texts_that_many_objects_share_are_there_once() {
     for name in ["a", "b", "c"] {
         kept.sink().applied(resource(name, name, 1));
     }
-    let inner = kept.lock();
-    let namespaces: Vec<_> = inner.objects.keys().map(|key| &key.namespace).collect();
+    let contents = kept.lock();
+    let namespaces: Vec<_> = contents.objects.keys().map(|key| &key.namespace).collect();
     assert!(namespaces.iter().all(|namespace| Arc::ptr_eq(namespace, namespaces[0])));
     let connections: Vec<_> =
-        inner.references.iter().filter(|(is, ..)| *is == Relation::Connection).map(|(_, to, _)| &to.name).collect();
+        contents.references.iter().filter(|(is, ..)| *is == Relation::Connection).map(|(_, to, _)| &to.name).collect();
     assert_eq!(connections.len(), 3);
     assert!(connections.iter().all(|name| Arc::ptr_eq(name, connections[0])));
 }
