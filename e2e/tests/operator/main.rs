@@ -11,6 +11,7 @@
 mod connections;
 mod deletions;
 mod guards;
+mod metrics;
 mod oidc;
 mod process;
 mod reasons;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         connections::scenarios(),
         deletions::scenarios(),
         guards::scenarios(),
+        metrics::scenarios(),
         requests::scenarios(),
         secrecy::scenarios(),
     ];

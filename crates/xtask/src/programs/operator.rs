@@ -69,7 +69,12 @@ impl Operator {
 
     /// The page of its metrics.
     pub async fn metrics(&self) -> Result<String, Error> {
-        Ok(self.get(&format!("http://{}/metrics", self.metrics)).await?.1)
+        Ok(self.get(&self.metrics_url()).await?.1)
+    }
+
+    /// Where its metrics are.
+    pub fn metrics_url(&self) -> String {
+        format!("http://{}/metrics", self.metrics)
     }
 
     async fn get(&self, url: &str) -> Result<(u16, String), Error> {
