@@ -34,7 +34,7 @@ impl Rules {
         workload_precondition: true,
         target_before_reveal: true,
         second_look: true,
-        status_again: false,
+        status_again: true,
         careful_recreation: true,
         unreadable_is_doubt: true,
         bytes_without_version_count: true,

@@ -68,8 +68,14 @@ async fn pay(
         // Rule 4: the second look. Without it a former leader stamps a version that is no longer the target's.
         progress.at(format!("looking at Secret {} again", resource.target_name()));
         match observe::current_version(ctx, resource).await {
-            Ok(Some(version)) if version == current => workloads,
+            Ok(Some(version)) if version == current => {}
             Ok(_) => return Ended::Unsettled("the target changed while its workloads were read".to_owned()),
+            Err(why) => return Ended::Unsettled(why),
+        }
+        progress.at("looking at the resource again");
+        match observe::records_stand(ctx, resource).await {
+            Ok(true) => workloads,
+            Ok(false) => return Ended::Unsettled("another replica recorded restarts meanwhile".to_owned()),
             Err(why) => return Ended::Unsettled(why),
         }
     };

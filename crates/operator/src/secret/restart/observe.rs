@@ -7,6 +7,7 @@ use ferrvault_core::version::Version;
 use futures::StreamExt;
 
 use crate::context::Context;
+use crate::key::ObjectKey;
 use crate::progress::Progress;
 
 /// Workloads of one resource that are read or stamped at a time: enough that one which hangs for its ten seconds leaves
@@ -28,6 +29,22 @@ pub(in crate::secret) async fn read_workloads(
         .buffered(AT_A_TIME)
         .collect()
         .await
+}
+
+/// Whether the records of restarts are still what they were when `resource` was read. A record may be the only trace of a
+/// restart whose mark was stripped, and the resource was read before the workloads.
+pub(super) async fn records_stand(ctx: &Context, resource: &FerrVaultSecret) -> Result<bool, String> {
+    let records = |resource: &FerrVaultSecret| {
+        let status = resource.status.clone().unwrap_or_default();
+        (resource.metadata.uid.clone(), status.last_rollout_hash, status.rollouts)
+    };
+    let meta = &resource.metadata;
+    let key = ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+    match ctx.cluster.read_own::<FerrVaultSecret>(&key).await {
+        // Kept, so that the next pass begins with what this one found even where the watch is behind.
+        Ok(now) => Ok(now.is_some_and(|now| records(&ctx.keep(now)) == records(resource))),
+        Err(error) => Err(error.user_message_for("reading the resource")),
+    }
 }
 
 /// The version that the target carries now; `None` where there is no target of ours, so that nothing can be owed.
