@@ -1,5 +1,7 @@
 //! The server behind every client: numbers requests, puts faults on them, answers them, tells watches and hooks.
 
+mod telling;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,13 +17,13 @@ use tower::BoxError;
 use crate::access::{Access, Attempt};
 use crate::call::{Call, Fate, Record};
 use crate::clock::Clock;
-use crate::fault::{Break, EventFault, Fault};
-use crate::hooks::{EventNotice, Hooks, WriteRecord, lock};
+use crate::fault::{Break, Fault};
+use crate::hooks::{Hooks, lock};
 use crate::object;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::route::Content;
-use crate::state::{State, Written};
+use crate::state::State;
 use crate::watch::Watch;
 
 /// Body of every answer.
@@ -249,96 +251,6 @@ impl Inner {
         for watch in lock(&self.watches).iter().filter(|watch| watch.who == process.who) {
             watch.break_off(Break::Silent);
         }
-    }
-
-    /// Passes on what has changed: to watches, through event faults, and to hooks.
-    pub(crate) fn tell(self: &Arc<Self>) {
-        loop {
-            let fresh = std::mem::take(&mut lock(&self.state).fresh);
-            if fresh.is_empty() {
-                return;
-            }
-            for written in &fresh {
-                self.tell_watches(written);
-                self.hooks.written(&record(written));
-            }
-            if fresh.iter().any(makes_garbage) {
-                self.collect_later();
-            }
-        }
-    }
-
-    fn tell_watches(&self, written: &Written) {
-        let change = &written.change;
-        let events: Vec<_> = {
-            let mut watches = lock(&self.watches);
-            watches.retain(Watch::is_open);
-            let seen =
-                watches.iter_mut().filter_map(|watch| Some((watch.call, watch.who.clone(), watch.event(change)?)));
-            seen.collect()
-        };
-        for (watch, who, (event, line)) in events {
-            let notice = EventNotice {
-                watch,
-                who,
-                resource: change.key.kind.clone(),
-                namespace: change.key.namespace.clone(),
-                name: change.key.name.clone(),
-                event,
-            };
-            let fault = self.hooks.event_fault(&notice);
-            let watches = lock(&self.watches);
-            let Some(watch) = watches.iter().find(|open| open.call == watch) else { continue };
-            match fault {
-                EventFault::None => watch.send(Duration::ZERO, change.revision, line),
-                EventFault::Late(by) => watch.send(by, change.revision, line),
-                EventFault::Twice => {
-                    watch.send(Duration::ZERO, change.revision, line.clone());
-                    watch.send(Duration::ZERO, change.revision, line);
-                }
-                EventFault::Dropped => {}
-            }
-        }
-    }
-
-    fn collect_later(self: &Arc<Self>) {
-        let (Some(after), Ok(runtime)) = (self.collect_after, tokio::runtime::Handle::try_current()) else { return };
-        if std::mem::replace(&mut *lock(&self.collecting), true) {
-            return;
-        }
-        let server = Arc::downgrade(self);
-        runtime.spawn(async move {
-            tokio::time::sleep(after).await;
-            if let Some(server) = server.upgrade() {
-                *lock(&server.collecting) = false;
-                lock(&server.state).collect_garbage();
-                server.tell();
-            }
-        });
-    }
-}
-
-/// A change after which something may have lost its owner.
-fn makes_garbage(written: &Written) -> bool {
-    match &written.change.new {
-        None => true,
-        Some(new) => object::is_terminating(new) || !object::list(new, "/metadata/ownerReferences").is_empty(),
-    }
-}
-
-fn record(written: &Written) -> WriteRecord {
-    let Written { change, writer, .. } = written;
-    WriteRecord {
-        call: writer.call,
-        who: writer.who.clone(),
-        manager: writer.manager.clone(),
-        resource: change.key.kind.clone(),
-        subresource: written.subresource.clone(),
-        namespace: change.key.namespace.clone(),
-        name: change.key.name.clone(),
-        old: change.old.clone(),
-        new: change.new.clone(),
-        at: written.at,
     }
 }
 

@@ -5,8 +5,14 @@
 //!        -> nothing changed? keep the revision -> last finalizer gone? delete -> store
 //! ```
 
+mod door;
+mod generation;
+
 use serde_json::Value;
 
+pub(crate) use self::door::Door;
+use self::door::{claim_half, keep_other_half};
+use self::generation::raises_generation;
 use crate::admission;
 use crate::kind::{Generation, Kind};
 use crate::object;
@@ -17,24 +23,6 @@ use crate::shape::Shape;
 use crate::state::{State, Writer};
 use crate::store::Key;
 use crate::{apply, store};
-
-/// The door through which an object is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
-    /// Everything but status, where status is a subresource.
-    Main,
-    /// Status alone.
-    Status,
-}
-
-impl Door {
-    pub(crate) fn subresource(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Status => "status",
-        }
-    }
-}
 
 /// What a patch request says beside its body.
 #[derive(Clone, Copy, Debug)]
@@ -342,64 +330,4 @@ fn settle_namespace(kind: &Kind, namespace: &str, object: &mut Value) -> Result<
         ));
     }
     Ok(())
-}
-
-/// Puts back what cannot be written through `door`.
-fn keep_other_half(kind: &Kind, door: Door, live: &Value, object: &mut Value) {
-    if !kind.status {
-        return;
-    }
-    match door {
-        Door::Main => object::copy_field(object, live, "status"),
-        Door::Status => {
-            let mut kept = live.clone();
-            object::copy_field(&mut kept, object, "status");
-            object::copy_metadata(&mut kept, object, "managedFields");
-            *object = kept;
-        }
-    }
-}
-
-/// Leaves of an applied object only what can be claimed through `door`.
-fn claim_half(kind: &Kind, door: Door, wanted: &mut Value) {
-    if !kind.status {
-        return;
-    }
-    let fields = object::fields_mut(wanted);
-    match door {
-        Door::Main => {
-            fields.remove("status");
-        }
-        Door::Status => {
-            fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
-        }
-    }
-    if door == Door::Status {
-        object::map_mut(wanted, "metadata")
-            .retain(|field, _| matches!(field.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
-    }
-}
-
-fn raises_generation(kind: &Kind, live: &Value, object: &Value) -> bool {
-    match kind.generation {
-        Generation::Absent => false,
-        Generation::Spec => live.get("spec") != object.get("spec"),
-        Generation::SpecAndAnnotations => {
-            let annotations = |object: &Value| object.pointer("/metadata/annotations").cloned();
-            live.get("spec") != object.get("spec") || annotations(live) != annotations(object)
-        }
-        Generation::AllButMetadata => {
-            let mut before = live.clone();
-            copy_ungenerated(kind, &mut before, object);
-            before != *object
-        }
-    }
-}
-
-/// Makes the parts equal whose change does not count.
-fn copy_ungenerated(kind: &Kind, before: &mut Value, object: &Value) {
-    object::copy_field(before, object, "metadata");
-    if kind.status {
-        object::copy_field(before, object, "status");
-    }
 }
