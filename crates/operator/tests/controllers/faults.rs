@@ -150,9 +150,10 @@ fn at_rest(room: &Room, rollouts: &Rollouts, story: Story, before: Option<String
         let found = (&status.last_rollout_hash, &status.content_hash);
         let _ = writeln!(wrong, "the record is not settled: {version} on the Secret, {found:?} in the status");
     }
-    let conditions: Vec<String> =
+    let mut conditions: Vec<String> =
         status.conditions.iter().map(|c| format!("{} {} {}", c.type_, c.status, c.reason)).collect();
-    if conditions != ["Ready True Synced", "RolloutRestarted True Restarted"] {
+    conditions.sort();
+    if conditions != ["Fresh True Current", "Ready True Synced", "RolloutRestarted True Restarted"] {
         let _ = writeln!(wrong, "the conditions say {conditions:?}");
     }
     if story.restarts() > 0 && status.last_changed_at.is_none() {

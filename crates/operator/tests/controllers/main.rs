@@ -14,5 +14,6 @@ mod invariants;
 mod legacy;
 mod passes;
 mod reasons;
+mod rollout;
 mod room;
 mod script;
