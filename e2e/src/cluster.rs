@@ -83,6 +83,15 @@ impl Cluster {
         .await
     }
 
+    /// Starts one with everything: Deployments become running pods.
+    pub async fn full() -> Self {
+        let binaries = usable_binaries();
+        if let Some(missing) = binaries.missing().first() {
+            runner::skip(format!("no {missing}"));
+        }
+        Self::with(StartOptions { binaries: Some(binaries), ..StartOptions::full() }).await
+    }
+
     /// Starts one of etcd and API server only.
     pub async fn bare() -> Self {
         Self::with(StartOptions { binaries: Some(usable_binaries()), ..StartOptions::default() }).await

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         metrics::scenarios(),
         requests::scenarios(),
         secrecy::scenarios(),
+        vec![process::the_end()],
     ];
     let scenarios = scenarios.into_iter().flatten().collect();
     runner::main(World::default, scenarios)

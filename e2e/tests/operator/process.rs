@@ -1,5 +1,6 @@
 //! The operator as a process among others: how it starts, ends, takes turns and survives being killed.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ferrvault_api::condition;
@@ -25,6 +26,21 @@ pub(crate) fn scenarios() -> Vec<Scenario<World>> {
     ];
     all.push(Scenario::new("process::settings_that_cannot_work_are_refused_in_one_line", async |_| refused().await));
     all
+}
+
+/// To be the last on the list: nothing can be played on the default installation after it.
+pub(crate) fn the_end() -> Scenario<World> {
+    Scenario::new("process::the_default_installation_ends_in_order", end_of_the_default).last()
+}
+
+/// After everything that was played on it: dozens of resources, connections that hang, namespaces that are gone.
+async fn end_of_the_default(world: Rc<World>) {
+    let installed = world.installed().await;
+    assert_eq!(installed.operator.probe("healthz").await.unwrap().0, 200);
+    assert_eq!(installed.operator.probe("readyz").await.unwrap().0, 200);
+    let log = std::fs::read_to_string(installed.operator.process().log()).unwrap();
+    assert!(!log.contains("panicked"), "{log}");
+    installed.operator.stop().await.unwrap();
 }
 
 /// The name of the pod that holds the lease.

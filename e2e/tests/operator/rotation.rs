@@ -1,20 +1,75 @@
 //! The story of the demo and its neighbours: a value reaches its Secret, and what uses it restarts once per rotation.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use ferrvault_api::{FerrVaultConnection, condition};
 use ferrvault_e2e::canaries::fresh;
+use ferrvault_e2e::cluster::Cluster;
 use ferrvault_e2e::objects::{self, restart};
 use ferrvault_e2e::runner::Scenario;
 use ferrvault_e2e::scene::Scene;
 use ferrvault_e2e::world::World;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use serde_json::json;
 
 use crate::register::{by_default, scenarios};
 
 pub(crate) fn scenarios() -> Vec<Scenario<World>> {
-    scenarios![by_default:
+    let mut all = vec![Scenario::new("rotation::pods_are_replaced_once", async |_: Rc<World>| {
+        Box::pin(pods_are_replaced_once()).await;
+    })];
+    all.extend(scenarios![by_default:
         a_rotation_restarts_each_kind_of_workload_once,
         in_mode_cloud_too,
-    ]
+    ]);
+    all
+}
+
+/// The pods themselves, on a cluster that runs some: a Deployment's replica sets tell how often they were replaced.
+async fn pods_are_replaced_once() {
+    const PODS: usize = 3;
+    let cluster = Rc::new(Cluster::full().await);
+    let release = cluster.install("ferrvault-operator", json!({})).await;
+    let operator = cluster.start_operator(&release, "a").await;
+    operator.ready().await.unwrap();
+    let scene = Scene::new(&cluster, "pods").await;
+    scene.log(operator.process().log());
+    scene.connect().await;
+    scene.set(&[("K", &fresh("first"))]).await;
+    scene.resource("shop", json!({"rolloutRestart": [restart("Deployment", "web")]})).await;
+    let resource = scene.synced("shop").await;
+    let mut web = objects::workload("Deployment", "web");
+    web["spec"]["replicas"] = json!(PODS);
+    scene.create::<Deployment>(web).await;
+    let running = async |what: &str| {
+        scene
+            .until(what, async || {
+                let status = scene.get::<Deployment>("web").await;
+                let (generation, status) = (status.metadata.generation, status.status.unwrap_or_default());
+                let counts = [status.replicas, status.updated_replicas, status.ready_replicas];
+                let complete = status.observed_generation == generation && counts == [i32::try_from(PODS).ok(); 3];
+                let pods = scene.api::<Pod>().list(&ListParams::default()).await.unwrap();
+                let staying = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+                let uids: BTreeSet<String> = staying.filter_map(|pod| pod.metadata.uid).collect();
+                if complete && uids.len() == PODS { Ok(uids) } else { Err(format!("{counts:?}, {} pods", uids.len())) }
+            })
+            .await
+    };
+    let before = running("three pods run").await;
+    let next = fresh("next");
+    scene.set(&[("K", &next)]).await;
+    let version = scene.target("shop", &resource, &[("K", next.as_bytes())]).await;
+    scene.restarted("Deployment", "web", 1, &resource, &version).await;
+    let after = running("three other pods run").await;
+    assert!(before.is_disjoint(&after), "each pod is another one");
+    scene.passes("shop", 3).await;
+    assert_eq!(running("they still run").await, after);
+    let sets = scene.api::<ReplicaSet>().list(&ListParams::default()).await.unwrap();
+    assert_eq!(sets.items.len(), 2, "one before and one after");
+    operator.stop().await.unwrap();
 }
 
 const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
