@@ -127,7 +127,7 @@ impl Controllers {
         Watchdog::new(Arc::clone(&self.ctx), self.queues.resources.clone(), self.term.clone())
     }
 
-    /// What has to stay alive here, told to `liveness`: queues, watches, and the watchdog that looks after them.
+    /// What has to stay alive here, told to `liveness` and metrics: queues, watches, and the watchdog that looks after them.
     pub fn tell_liveness(&self, liveness: &Liveness, watches: &[Started], watchdog: &Watchdog) {
         liveness.watch_over_term(&self.term);
         liveness.watch_over_queue(&self.queues.resources);
@@ -137,6 +137,7 @@ impl Controllers {
         }
         liveness.compare_with(self.ctx.cluster.answers());
         liveness.watch_over_watchdog(watchdog.pulse());
+        self.ctx.metrics.tell_watchdog(watchdog.pulse());
     }
 
     /// Starts the watches. A standby watches as well, so that it can take over at once.

@@ -3,7 +3,7 @@
 //! Each family is declared once, here, and fed by whoever has the state: one for the process, or one per controller or
 //! watch. A source is asked on the thread of the scrape and must not wait for the main runtime, which may stand still:
 //! that is when these numbers are needed. At most one label, whose values are fixed when the process starts, so the
-//! number of series here is known: 6, 6 per controller, 4 per watch and 1 per kind, which makes 32.
+//! number of series here is known: 8, 6 per controller, 4 per watch and 1 per kind, which makes 34.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +30,16 @@ enum Kind {
 
 /// Whether `/readyz` is green.
 pub const READY: Family = gauge("ferrvault_operator_ready", "Whether /readyz is green: 1 or 0.");
+
+/// Whether `/healthz` is green.
+pub const ALIVE: Family =
+    gauge("ferrvault_operator_alive", "Whether /healthz is green: 1 or 0. Red means that a restart would help.");
+
+/// How long the watchdog has been silent.
+pub const WATCHDOG_SILENCE: Family = gauge(
+    "ferrvault_watchdog_silence_seconds",
+    "How long ago the watchdog last looked at every resource; it does so every five seconds.",
+);
 
 /// How long the main runtime has been silent.
 pub const RUNTIME_SILENCE: Family = gauge(
@@ -116,9 +126,11 @@ pub const WATCH_LISTS: Family =
     counter("ferrvault_watch_lists", "How often the list was read to its end.").per("watch");
 
 /// Every family, in the order of the page.
-const ALL: [Family; 17] = [
+const ALL: [Family; 19] = [
+    ALIVE,
     READY,
     RUNTIME_SILENCE,
+    WATCHDOG_SILENCE,
     LEADER,
     LEADER_LOSSES,
     EVENTS_LOST,

@@ -148,7 +148,8 @@ impl Subjects {
             readiness: Readiness::default(),
             metrics: Metrics::default(),
         };
-        let Self { heartbeat, readiness, metrics, .. } = subjects.clone();
+        let Self { heartbeat, liveness, readiness, metrics } = subjects.clone();
+        metrics.tell(families::ALIVE, "", move || f64::from(liveness.verdict().is_ok()));
         metrics.tell(families::READY, "", move || f64::from(readiness.verdict().is_ok()));
         metrics.tell(families::RUNTIME_SILENCE, "", move || heartbeat.silence().as_secs_f64());
         subjects

@@ -13,6 +13,7 @@ use crate::cluster::events::EventPublisher;
 use crate::cluster::store::{Keep, Kept};
 use crate::cluster::watch::{WatchHealth, WatchState};
 use crate::leader::Leadership;
+use crate::pulse::Pulse;
 use crate::queue::{Queue, Snapshot, Work};
 use crate::term::Term;
 
@@ -72,6 +73,12 @@ impl Metrics {
     pub fn tell_unreadable<K: Keep>(&self, kept: &Kept<K>) {
         let kept = kept.clone();
         self.tell(families::UNREADABLE, &K::kind(&()), move || count(kept.unreadable().len()));
+    }
+
+    /// From now on, tells when the watchdog last looked.
+    pub fn tell_watchdog(&self, pulse: &Pulse) {
+        let pulse = pulse.clone();
+        self.tell(families::WATCHDOG_SILENCE, "", move || pulse.silence().as_secs_f64());
     }
 
     /// From now on, tells how many events were lost.

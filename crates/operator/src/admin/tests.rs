@@ -101,6 +101,37 @@ fn health_is_green_while_the_runtime_beats_and_red_when_it_stands_still() {
 }
 
 #[test]
+fn health_is_red_with_one_line_once_a_part_that_lasts_has_ended() {
+    let bench = bench(Duration::from_mins(15));
+    assert_eq!(get(bench.probes, "/healthz"), (200, "ok\n".to_owned()));
+    bench.subjects.liveness.ended("the watch of secrets has panicked");
+    bench.subjects.liveness.ended("what follows from it");
+    let why = "the watch of secrets has panicked, which it should not do before the end of the process\n";
+    assert_eq!(get(bench.probes, "/healthz"), (503, why.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_counts_work_that_is_due_from_the_beginning_of_the_term() {
+    let (subjects, term) = (Subjects::new(Duration::from_mins(15)), Term::default());
+    let queue: Queue<Nothing> = Queue::new(SECRET_CONTROLLER, Limits::new(NonZeroUsize::MIN));
+    subjects.liveness.watch_over_queue(&queue);
+    subjects.liveness.watch_over_term(&term);
+    queue.add(ObjectKey::new("shop", "db"), "g".into(), Nothing, Urgency::Now);
+    // Nobody takes it up: the loop that starts passes is not there.
+    tokio::time::advance(Duration::from_hours(5)).await;
+    assert_eq!(subjects.liveness.verdict(), Ok(()), "a standby");
+    term.begin();
+    tokio::time::advance(Duration::from_mins(15)).await;
+    assert_eq!(subjects.liveness.verdict(), Ok(()));
+    tokio::time::advance(Duration::from_mins(1)).await;
+    let why = "ferrvaultsecret work has been due for 16m0s and no pass has ended for 16m0s, longer than \
+               --stall-threshold=15m0s";
+    assert_eq!(subjects.liveness.verdict(), Err(why.to_owned()));
+    term.end();
+    assert_eq!(subjects.liveness.verdict(), Ok(()));
+}
+
+#[test]
 fn only_the_pages_of_a_port_are_served_there() {
     let bench = bench(Duration::from_mins(15));
     assert_eq!(get(bench.probes, "/metrics"), (404, "nothing here but /healthz /readyz\n".to_owned()));

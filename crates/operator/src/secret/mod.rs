@@ -13,6 +13,7 @@ mod propagation;
 mod report;
 mod restart;
 mod sync;
+mod unfinished;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -46,8 +47,8 @@ pub async fn pass(ctx: Arc<Context>, key: ObjectKey, due: Due) -> Next<Due> {
             return Next::Done;
         }
         // The payload is dropped unread: it may hold anything. Where it happened was logged by the panic hook.
-        Ok(Err(_)) => report::panicked(&ctx, &key, memory, &progress.step()).await,
-        Err(_) => report::cut(&ctx, &key, memory, &progress.step()).await,
+        Ok(Err(_)) => unfinished::panicked(&ctx, &key, memory, &progress.step()).await,
+        Err(_) => unfinished::cut(&ctx, &key, memory, &progress.step()).await,
     };
     let next = wake(&memory);
     ctx.memories.keep(&key, memory);
@@ -65,7 +66,7 @@ pub fn after_panic(ctx: &Context, key: &ObjectKey) -> Next<Due> {
     if ctx.resources.get(key).is_none() {
         return Next::Done;
     }
-    let memory = report::unreported(ctx, ctx.memories.of(key));
+    let memory = unfinished::unreported(ctx, ctx.memories.of(key));
     let next = wake(&memory);
     ctx.memories.keep(key, memory);
     next
@@ -77,11 +78,11 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
     progress.at("reading the resource");
     let resource = match read_resource(ctx, key, stages.fresh).await {
         Ok(found) => found?,
-        Err(why) => return Some(report::unsettled(ctx, key, memory, &why)),
+        Err(why) => return Some(unfinished::unsettled(ctx, key, memory, &why)),
     };
     let mut resource = match report::release_legacy_finalizer(ctx, resource, progress).await {
         Ok(resource) => resource,
-        Err(why) => return Some(report::unsettled(ctx, key, memory, &why)),
+        Err(why) => return Some(unfinished::unsettled(ctx, key, memory, &why)),
     };
     if resource.metadata.deletion_timestamp.is_some() {
         return None;
@@ -103,7 +104,7 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
                 (SyncReport::Refused(refusal), None, target_is_ours)
             }
             Err(sync::Ended::Overtaken(tried)) => {
-                return Some(report::overtaken(ctx, key, &resource, memory, &tried).await);
+                return Some(unfinished::overtaken(ctx, key, &resource, memory, &tried).await);
             }
             // Whoever leads next begins with a pass over everything.
             Err(sync::Ended::NotLeading) => return None,

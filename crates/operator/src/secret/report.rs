@@ -1,30 +1,24 @@
 //! From what became of a pass to one status write, events, metrics and the next wake.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ferrvault_api::secret::RolloutState;
 use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason, condition, marks};
-use ferrvault_core::duration::GoDuration;
 use ferrvault_core::refusal::{Refusal, Retry};
 use ferrvault_core::schedule::{self, StillOwed};
-use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render, render_panic, render_timeout};
+use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render};
 use ferrvault_core::sync::Change;
 use tokio::time::Instant;
 
 use super::due::Memory;
 use super::propagation::{self, News};
 use super::restart;
-use crate::admin::metrics::{PassResult, SECRET_CONTROLLER};
+use crate::admin::metrics::PassResult;
 use crate::announce;
 use crate::cluster::error::CallError;
 use crate::context::Context;
 use crate::key::ObjectKey;
 use crate::progress::Progress;
-
-/// After this many passes in a row that found an object changed under them, somebody is told: two writers that fight
-/// would otherwise do so in silence.
-const FIGHT: u32 = 5;
 
 /// What a pass found and did.
 pub(super) struct Facts {
@@ -136,7 +130,13 @@ fn recorded(memory: &mut Memory) {
 }
 
 /// The conditions of the resource are older than they look, and none of them can say so: an event does, once.
-fn not_written(ctx: &Context, key: &ObjectKey, resource: &FerrVaultSecret, memory: &mut Memory, error: &CallError) {
+pub(super) fn not_written(
+    ctx: &Context,
+    key: &ObjectKey,
+    resource: &FerrVaultSecret,
+    memory: &mut Memory,
+    error: &CallError,
+) {
     let detail = error.user_message_for("writing the status");
     tracing::warn!(%key, error = detail, "status not written");
     ctx.metrics.error(Reason::StatusWriteFailed);
@@ -149,91 +149,6 @@ fn not_written(ctx: &Context, key: &ObjectKey, resource: &FerrVaultSecret, memor
 /// target that could not be read may hold what a former pass wrote.
 fn leaves_debt_unknown(reason: Reason) -> bool {
     matches!(reason, Reason::SecretWriteFailed | Reason::SecretReadFailed)
-}
-
-/// A pass that could not even read its resource, or whose objects keep changing.
-pub(super) fn unsettled(ctx: &Context, key: &ObjectKey, mut memory: Memory, why: &str) -> Memory {
-    decide_again(ctx, &mut memory);
-    tracing::warn!(%key, why, "pass ended early");
-    memory
-}
-
-/// A write was refused because its object is no longer the one that was read: decide again from fresh reads. Normal, so
-/// nothing is written and nothing counted, until it goes on for too long.
-pub(super) async fn overtaken(
-    ctx: &Context,
-    key: &ObjectKey,
-    resource: &FerrVaultSecret,
-    mut memory: Memory,
-    tried: &str,
-) -> Memory {
-    decide_again(ctx, &mut memory);
-    tracing::debug!(%key, tried, "overtaken, deciding again from fresh reads");
-    if memory.conflicts >= FIGHT {
-        let message = format!("{tried}: changed by somebody else on each of {} tries", memory.conflicts);
-        let sync = SyncReport::Refused(Refusal::passing(Reason::SecretWriteFailed, message));
-        let rendered = render(resource, &sync, &RestartReport::NotDue, ctx.clock.now());
-        match write_status(ctx, resource, &rendered).await {
-            // What was asked for was tried, and why it failed is on record.
-            Ok(()) => memory.awaited_since = None,
-            Err(error) => tracing::debug!(%key, error = error.user_message(), "status not written"),
-        }
-        ctx.metrics.error(Reason::SecretWriteFailed);
-    }
-    memory
-}
-
-/// The pass was cut at its deadline while at `step`: counted, shown by a short write of its own, tried again.
-pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step: &str) -> Memory {
-    ctx.metrics.timeout(SECRET_CONTROLLER);
-    ctx.metrics.error(Reason::ReconcileTimeout);
-    ctx.metrics.pass_finished(PassResult::Timeout, ctx.deadline, ctx.clock.now());
-    tracing::warn!(%key, step, deadline = ?ctx.deadline, "pass cut at its deadline");
-    memory.known = true;
-    // What the cut pass wrote last is unknown, so the next one trusts nothing it kept.
-    decide_again(ctx, &mut memory);
-    let Some(resource) = ctx.resources.get(key) else { return memory };
-    let rendered = render_timeout(&resource, step, &GoDuration::from(ctx.deadline).to_string(), ctx.clock.now());
-    short_write(ctx, key, &resource, &mut memory, &rendered).await;
-    memory
-}
-
-/// The pass panicked while it was at `step`: counted, shown by a short write of its own, tried again.
-pub(super) async fn panicked(ctx: &Context, key: &ObjectKey, memory: Memory, step: &str) -> Memory {
-    tracing::error!(%key, step, "a pass panicked");
-    let mut memory = unreported(ctx, memory);
-    let Some(resource) = ctx.resources.get(key) else { return memory };
-    let rendered = render_panic(&resource, step, ctx.clock.now());
-    short_write(ctx, key, &resource, &mut memory, &rendered).await;
-    memory
-}
-
-/// A pass panicked: counted, and tried again with backoff.
-pub(super) fn unreported(ctx: &Context, mut memory: Memory) -> Memory {
-    ctx.metrics.panicked(SECRET_CONTROLLER);
-    ctx.metrics.error(Reason::InternalError);
-    ctx.metrics.pass_finished(PassResult::Error, Duration::ZERO, ctx.clock.now());
-    memory.known = true;
-    // What it wrote last is unknown, as with a pass that was cut.
-    decide_again(ctx, &mut memory);
-    memory
-}
-
-/// Shows how a pass ended that did not come to its report. Not repeated: the next pass writes more.
-async fn short_write(
-    ctx: &Context,
-    key: &ObjectKey,
-    resource: &FerrVaultSecret,
-    memory: &mut Memory,
-    rendered: &Rendered,
-) {
-    publish(ctx, resource, rendered);
-    match write_status(ctx, resource, rendered).await {
-        Err(error) if !error.is_conflict() && !error.is_not_found() && error != CallError::NotLeading => {
-            not_written(ctx, key, resource, memory, &error);
-        }
-        _ => {}
-    }
 }
 
 /// Removes the finalizer that the Go operator added; without it nobody would, and the resource could never be deleted.
@@ -256,7 +171,7 @@ pub(super) async fn release_legacy_finalizer(
 
 /// The pass did not come to a record of what it did. Both stages are due soon, from fresh reads: a restart may be owed
 /// that no status tells of, and FerrVault may be away just then.
-fn decide_again(ctx: &Context, memory: &mut Memory) {
+pub(super) fn decide_again(ctx: &Context, memory: &mut Memory) {
     memory.conflicts = memory.conflicts.saturating_add(1);
     let delay = schedule::backoff(memory.conflicts, schedule::BACKOFF_CAP, ctx.entropy.jitter());
     let at = Some(Instant::now() + delay);
@@ -305,7 +220,11 @@ fn plan_restart(
     memory.restart_at = Some(Instant::now() + delay);
 }
 
-async fn write_status(ctx: &Context, resource: &FerrVaultSecret, rendered: &Rendered) -> Result<(), CallError> {
+pub(super) async fn write_status(
+    ctx: &Context,
+    resource: &FerrVaultSecret,
+    rendered: &Rendered,
+) -> Result<(), CallError> {
     let before: Option<&FerrVaultSecretStatus> = resource.status.as_ref();
     let renewed = match rendered.write {
         Write::Heartbeat => ctx.cluster.write_heartbeat(resource, before, &rendered.status).await?,
@@ -364,7 +283,7 @@ fn log_transitions(key: &ObjectKey, rendered: &Rendered) {
     }
 }
 
-fn publish(ctx: &Context, resource: &FerrVaultSecret, rendered: &Rendered) {
+pub(super) fn publish(ctx: &Context, resource: &FerrVaultSecret, rendered: &Rendered) {
     for transition in &rendered.transitions {
         let action = match transition.type_ {
             condition::READY => "Sync",

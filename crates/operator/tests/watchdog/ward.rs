@@ -9,7 +9,7 @@ use ferrvault_core::version::OperatorKey;
 use ferrvault_operator::admin::{Format, Subjects};
 use ferrvault_operator::clock::Clock;
 use ferrvault_operator::cluster::client::Clients;
-use ferrvault_operator::cluster::watch::{Scope, Started};
+use ferrvault_operator::cluster::watch::{Scope, Started, WatchHealth};
 use ferrvault_operator::controllers::{Controllers, Parts};
 use ferrvault_operator::entropy::Entropy;
 use ferrvault_operator::ferrvault::{FerrVault, OidcLimits};
@@ -138,7 +138,7 @@ impl Ward {
         let passes = {
             let stop = stop.clone();
             async move {
-                while !healths.iter().all(|health| health.is_synced()) {
+                while !healths.iter().all(WatchHealth::is_synced) {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 controllers.run(stop).await;
