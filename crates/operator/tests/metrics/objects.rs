@@ -118,7 +118,7 @@ async fn a_restart_that_is_owed_is_told_as_refused_or_as_waiting_and_only_the_fo
 async fn a_pass_that_was_asked_for_and_does_not_end_is_not_fresh_although_no_condition_can_say_so() {
     let mut room = Room::new();
     // Above all that is looked at here, so that nothing but the ages in the queue can tell.
-    room.deadline = Duration::from_mins(60);
+    room.deadline = Duration::from_hours(1);
     room.start().await;
     room.vault.always("db", Some(Mood::Stalls));
     room.api.apply(&db());

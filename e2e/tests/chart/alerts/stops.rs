@@ -62,6 +62,11 @@ pub(super) fn stories() -> Vec<Story> {
             by_the_tenth(&[(STUCK, "runtime")]),
         ),
         Story::new(
+            "the watchdog hangs, and nobody would write that a resource is stale",
+            |world| world.pod(LEADER, "ferrvault_watchdog_silence_seconds", "", &growing()),
+            by_the_tenth(&[(STUCK, "runtime")]),
+        ),
+        Story::new(
             "one watch is silently dead, the others are not",
             |world| world.pod(LEADER, "ferrvault_watch_silence_seconds", WATCH, &growing()),
             by_the_tenth(&[(STUCK, "watch")]),

@@ -50,6 +50,7 @@ impl World {
             world.pod(pod, "ferrvault_operator_ready", "", &steady(1));
             world.pod(pod, "ferrvault_operator_leader", "", &steady(i64::from(leads)));
             world.pod(pod, "ferrvault_operator_runtime_silence_seconds", "", "0 1 0 1+0x77");
+            world.pod(pod, "ferrvault_watchdog_silence_seconds", "", "5 1 3 4+0x77");
             for controller in [SECRETS, CONNECTIONS] {
                 world.pod(pod, "workqueue_longest_running_processor_seconds", controller, &steady(0));
                 world.pod(pod, "workqueue_depth", controller, &steady(if leads { 0 } else { 40 }));
@@ -106,7 +107,7 @@ impl World {
     }
 }
 
-/// The labels that the chart's ServiceMonitor leads to, beside the namespace.
+/// The labels that the chart's `ServiceMonitor` leads to, beside the namespace.
 fn target(pod: &str) -> String {
     format!("job=\"{RELEASE}-ferrvault-operator-metrics\",pod=\"{pod}\",instance=\"{pod}:8080\"")
 }
