@@ -64,6 +64,36 @@ pub fn target(
     first(target_owned_by_another(resource, connection, target).or_else(|| target_type_differs(resource, target)))
 }
 
+/// Checks whether a target without an owner is another resource's to keep. `keepers`: all resources that name it.
+///
+/// No owner reference tells two of them apart, and each would take the other's write for drift, for ever. The older one
+/// keeps it.
+pub fn unowned_target<'r>(
+    resource: &FerrVaultSecret,
+    target: Option<&ObservedTarget>,
+    keepers: impl IntoIterator<Item = &'r FerrVaultSecret>,
+) -> Result<(), Refusal> {
+    if target.is_none_or(|target| target.ownership != Ownership::Nobody) {
+        return Ok(());
+    }
+    let rank = |of: &FerrVaultSecret| {
+        let made = of.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        (made, of.metadata.name.clone())
+    };
+    let own = rank(resource);
+    let keepers = keepers.into_iter().filter(|keeper| keeper.metadata.deletion_timestamp.is_none());
+    first(keepers.filter(|keeper| rank(keeper) < own).min_by_key(|keeper| rank(keeper)).map(|keeper| {
+        Refusal::new(
+            Reason::TargetConflict,
+            format!(
+                "Secret {:?} is kept by FerrVaultSecret {:?}, which is older; choose another spec.target.name",
+                resource.target_name(),
+                keeper.metadata.name.as_deref().unwrap_or_default()
+            ),
+        )
+    }))
+}
+
 /// What is wrong with a connection's spec, as far as it can be told without parsing the URL.
 ///
 /// Admission refuses the same; this is for objects stored under the older schema.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::Ended;
 use crate::cluster::error::{CallError, Class};
 use crate::cluster::secrets::TargetRead;
+use crate::cluster::store::Relation;
 use crate::context::Context;
 use crate::ferrvault::{self, reveal_request};
 use crate::key::ObjectKey;
@@ -52,6 +53,10 @@ pub(super) async fn observe(
     progress.at(format!("reading Secret {}", resource.target_name()));
     let target = ctx.cluster.read_target(resource).await.map_err(|error| target_unreadable(resource, &error))?;
     checks::target(resource, &connection, target.as_ref().map(|read| &read.observed))?;
+    let named = ObjectKey::new(namespace, resource.target_name());
+    let keepers = ctx.resources.referring(Relation::Target, &named);
+    let keepers: Vec<_> = keepers.iter().filter_map(|keeper| ctx.resources.get(keeper)).collect();
+    checks::unowned_target(resource, target.as_ref().map(|read| &read.observed), keepers.iter().map(AsRef::as_ref))?;
 
     progress.at(format!("asking FerrVault for vault {}", resource.spec.vault));
     let request = reveal_request(resource, &connection.spec);
