@@ -83,7 +83,9 @@ impl Scene {
         for log in self.logs.borrow().iter() {
             let lines = process::tail(log, TAIL);
             let about: Vec<&str> = lines.lines().filter(|line| line.contains(&self.name)).collect();
-            let _ = writeln!(said, "{} about {}:\n{}", log.display(), self.name, about.join("\n"));
+            if !about.is_empty() {
+                let _ = writeln!(said, "{} about {}:\n{}", log.display(), self.name, about.join("\n"));
+            }
         }
         said
     }
