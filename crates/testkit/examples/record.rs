@@ -1,7 +1,7 @@
 //! Records the transcript of a real kube-apiserver: `record NAMESPACE > transcript`, with `KUBECONFIG` set.
 //!
-//! The namespace must not exist; the custom resources of the product must be installed. `--model` runs the model
-//! instead, for a look at where the two differ.
+//! The namespace must not exist, the custom resources of the product must be installed, and no controller manager may
+//! run: its writes would come between the steps. `--model` runs the model instead, for a look at where the two differ.
 
 use ferrvault_testkit::{ApiServer, script};
 
