@@ -219,7 +219,7 @@ impl Sink<PartialObjectMeta<Secret>> for SecretSink {
     fn deleted(&mut self, gone: &ObjectMeta) {
         let key = key_of(gone);
         self.tokens.remove(&key);
-        self.keeper(&key, &Due::sync());
+        self.keeper(&key, &Due::gone());
         self.token_changed(self.connections.referring(Relation::Token, &key), &Due::sync().awaited());
     }
 

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use ferrvault_core::schedule;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -13,6 +15,16 @@ use crate::queue::Work;
 
 /// Only the newest states of a Secret matter: a burst of foreign edits must not grow the queue.
 const SEEN_KEPT: usize = 4;
+
+/// What somebody edits is put back at once so many times in a row. Beyond that it is not a person at work but another
+/// controller that wants the target otherwise, and answering each of its writes at once would be an endless loop.
+const REPAIRS_AT_ONCE: u32 = 3;
+
+/// Longest wait before the next answer to such a writer: the target is wrong for so long at most.
+const REPAIR_CAP: Duration = Duration::from_mins(1);
+
+/// After so long without a repair the next one is the first again: ten times the longest wait.
+const REPAIRS_FORGOTTEN: Duration = Duration::from_mins(10);
 
 /// What put a key into the queue, merged while it waits there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +49,11 @@ impl Due {
     /// left no record is waited for.
     pub fn timer(awaited_since: Option<Instant>) -> Self {
         Self { timer: true, awaited_since, ..Self::default() }
+    }
+
+    /// The target is gone. No resourceVersion is empty, so none of our own writes is meant.
+    pub fn gone() -> Self {
+        Self::seen(String::new())
     }
 
     /// A Secret was seen at this resourceVersion.
@@ -107,6 +124,10 @@ pub struct Memory {
     pub change_seen: Option<Instant>,
     /// When a pass last ended with nothing wrong.
     pub succeeded_at: Option<Timestamp>,
+    /// Passes in a row that put back what somebody else had changed, and when the last of them was.
+    pub repairs: (u32, Option<Instant>),
+    /// What is seen of Secrets starts no pass before this: somebody else writes as often as we do.
+    pub quiet_until: Option<Instant>,
 }
 
 impl Memory {
@@ -115,10 +136,40 @@ impl Memory {
         // An empty one stands for a pass that ended without an answer: look at everything.
         let unknown = !due.sync && !due.timer && due.seen.is_empty();
         let reached = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        let news = due.seen.iter().any(|version| self.target_version.as_ref() != Some(version));
+        let news = self.is_news(due) && self.quiet_until.is_none_or(|until| until <= now);
         let sync = due.sync || unknown || news || !self.known || (due.timer && reached(self.sync_at));
         let restart = !self.known || (due.timer && reached(self.restart_at));
         (sync || restart).then_some(Stages { sync, restart, fresh: self.conflicts > 0 })
+    }
+
+    fn is_news(&self, due: &Due) -> bool {
+        due.seen.iter().any(|version| self.target_version.as_ref() != Some(version))
+    }
+
+    /// No pass was begun for `due`. Where it was no echo, the pass comes when the quiet ends.
+    pub fn put_off(&mut self, due: &Due) {
+        if self.is_news(due) {
+            self.sync_at = earlier(self.sync_at, self.quiet_until);
+            self.begin(due);
+        }
+    }
+
+    /// A pass found the target right, or made it right; `repaired`: it had to put it back. Says whether that has become a
+    /// fight that people should know of.
+    pub fn held(&mut self, repaired: bool, now: Instant, jitter: f64) -> bool {
+        if !repaired {
+            return false;
+        }
+        let (before, last) = self.repairs;
+        let in_a_row = last.is_some_and(|last| now.saturating_duration_since(last) < REPAIRS_FORGOTTEN);
+        let count = if in_a_row { before.saturating_add(1) } else { 1 };
+        self.repairs = (count, Some(now));
+        let surplus = count.saturating_sub(REPAIRS_AT_ONCE);
+        if surplus == 0 {
+            return false;
+        }
+        self.quiet_until = Some(now + schedule::backoff(surplus, REPAIR_CAP, jitter));
+        surplus == 1
     }
 
     /// When the next pass is due, if any stage has a time.
@@ -172,8 +223,6 @@ impl Memories {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

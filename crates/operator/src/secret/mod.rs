@@ -35,7 +35,12 @@ use crate::queue::Next;
 pub async fn pass(ctx: Arc<Context>, key: ObjectKey, due: Due) -> Next<Due> {
     let now = Instant::now();
     let mut memory = ctx.memories.of(&key);
-    let Some(stages) = memory.stages(&due, now) else { return wake(&memory) };
+    let Some(stages) = memory.stages(&due, now) else {
+        memory.put_off(&due);
+        let next = wake(&memory);
+        ctx.memories.keep(&key, memory);
+        return next;
+    };
     memory.begin(&due);
     let progress = Progress::default();
     // What a panic leaves half done is the pass's own state, which is dropped with it.

@@ -176,14 +176,26 @@ pub(super) fn decide_again(ctx: &Context, memory: &mut Memory) {
     let delay = schedule::backoff(memory.conflicts, schedule::BACKOFF_CAP, ctx.entropy.jitter());
     let at = Some(Instant::now() + delay);
     (memory.sync_at, memory.restart_at) = (at, at);
+    // Whoever was faster once is answered at once, whoever always is gets longer and longer pauses.
+    memory.quiet_until = at.filter(|_| memory.conflicts > 1);
 }
 
 fn plan_sync(ctx: &Context, resource: &FerrVaultSecret, sync: &SyncReport, memory: &mut Memory) {
     let now = Instant::now();
     match sync {
         SyncReport::NotDue => {}
-        SyncReport::Synced { .. } => {
+        SyncReport::Synced { change, .. } => {
             memory.sync_attempts = 0;
+            memory.quiet_until = None;
+            let repaired = matches!(change, Change::Repaired | Change::Recreated);
+            if memory.held(repaired, now, ctx.entropy.jitter()) {
+                tracing::warn!(
+                    namespace = resource.metadata.namespace,
+                    resource = resource.metadata.name,
+                    target = resource.target_name(),
+                    "somebody else keeps changing the target; from now on it is put back after a pause"
+                );
+            }
             memory.sync_at =
                 schedule::refresh(ctx.cadence(resource), ctx.entropy.jitter()).and_then(|delay| now.checked_add(delay));
         }
