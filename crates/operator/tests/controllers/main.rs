@@ -9,6 +9,7 @@
     reason = "a test that cannot go on has failed, and clippy only knows the functions marked as tests"
 )]
 
+mod drift;
 mod faults;
 mod invariants;
 mod legacy;
@@ -17,3 +18,4 @@ mod reasons;
 mod rollout;
 mod room;
 mod script;
+mod token_target;
