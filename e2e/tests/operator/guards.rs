@@ -18,6 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario<World>> {
         what_others_put_on_the_target_stays,
         the_connections_own_token_secret_is_kept_without_an_owner,
         the_connections_own_token_secret_never_loses_its_token,
+        of_a_part_or_of_nothing_no_target_is_made,
         transforms_are_exact_to_the_byte,
         without_a_schedule_only_changes_and_failures_cause_passes,
         a_name_listed_twice_is_asked_for_once_and_said,
@@ -139,6 +140,31 @@ async fn the_connections_own_token_secret_never_loses_its_token(scene: &Scene) {
     same_data(&secret, &[("token", token.token.as_bytes())]).unwrap();
     scene.set(&[("token", &token.token)]).await;
     scene.synced("tokens").await;
+}
+
+async fn of_a_part_or_of_nothing_no_target_is_made(scene: &Scene) {
+    scene.connect().await;
+    scene.resource("all", json!({})).await;
+    let told = |resource: &FerrVaultSecret| {
+        objects::condition(objects::conditions(resource), "Ready").unwrap().message.clone()
+    };
+    let empty = scene.until_condition("all", "Ready", "False", "EmptyAnswer").await;
+    assert!(told(&empty).ends_with(r#"Secret "all" is not made"#), "{}", told(&empty));
+    scene.set(&[("A", &fresh("a"))]).await;
+    scene.synced("all").await;
+    scene.resource("two", json!({"selector": {"names": ["B", "A"]}})).await;
+    let partial = scene.until_condition("two", "Ready", "False", "MissingKeys").await;
+    assert!(
+        told(&partial).contains("does not have: B") && told(&partial).ends_with("is not made"),
+        "{}",
+        told(&partial)
+    );
+    scene.passes("two", 2).await;
+    assert!(scene.find::<Secret>("two").await.is_none());
+    scene.set(&[("B", &fresh("b"))]).await;
+    scene.synced("two").await;
+    let made = scene.get::<Secret>("two").await.data.unwrap();
+    assert_eq!(made.keys().collect::<Vec<_>>(), ["A", "B"]);
 }
 
 async fn transforms_are_exact_to_the_byte(scene: &Scene) {
