@@ -60,12 +60,6 @@ impl Workload {
         let kind = KINDS.iter().find(|(_, stored)| *stored == resource)?.0;
         Some(Self { kind, name: name.to_owned() })
     }
-
-    /// The plural of its kind.
-    pub(crate) fn plural(&self) -> &'static str {
-        let stored = KINDS.iter().find(|(kind, _)| *kind == self.kind).map(|(_, stored)| *stored);
-        stored.and_then(|stored| stored.strip_suffix(".apps")).unwrap_or_default()
-    }
 }
 
 const KINDS: [(&str, &str); 3] =
@@ -204,6 +198,10 @@ pub(crate) fn beside_annotations(object: &Value) -> Value {
         if let Some(fields) = rest.pointer_mut(parent).and_then(Value::as_object_mut) {
             fields.remove(field);
         }
+    }
+    // The server counts changes of a DaemonSet's template.
+    if let Some(annotations) = rest.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove("deprecated.daemonset.template.generation");
     }
     // A template without metadata gets an empty one with its first annotation.
     if let Some(template) = rest.pointer_mut("/spec/template").and_then(Value::as_object_mut)

@@ -16,6 +16,7 @@ use ferrvault_sim::{Effort, Pairs, Setup, Shard, catch, pairs, run, singles, var
 /// Nothing is started and nothing listens: the API server and FerrVault are in memory, and a run takes milliseconds.
 #[derive(Parser)]
 #[command(name = "cargo xtask sim", bin_name = "cargo xtask sim", arg_required_else_help = true)]
+#[allow(clippy::struct_excessive_bools, reason = "switches are what a command line is made of")]
 #[command(group = ArgGroup::new("what").required(true).args(["singles", "pairs", "clean", "replay", "list", "broken"]).multiple(true))]
 struct Cli {
     /// Every scenario, without a fault and with every single one.

@@ -24,9 +24,9 @@ use crate::check::SYSTEM;
 /// Where the operator keeps its key.
 pub(crate) const KEY_SECRET: &str = "ferrvault-operator-key";
 /// `--reconcile-timeout`, at its default.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 /// `--default-refresh-interval`, at its default.
-const DEFAULT_REFRESH: Duration = Duration::from_secs(3600);
+const DEFAULT_REFRESH: Duration = Duration::from_hours(1);
 /// Passes side by side.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(7);
 /// How often a starting process looks whether its lists are complete.

@@ -58,7 +58,7 @@ const PERIOD: u64 = 30;
 pub(crate) fn so_far(begun: Instant) -> impl Fn(usize, usize) + Sync {
     move |done, total| {
         let elapsed = begun.elapsed();
-        show(&format!("{done} of {total} runs, {} s", elapsed.as_secs()), elapsed.as_secs() % PERIOD == 0);
+        show(&format!("{done} of {total} runs, {} s", elapsed.as_secs()), elapsed.as_secs().is_multiple_of(PERIOD));
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn pairs_so_far(begun: Instant) -> impl Fn(Progress) + Sync {
         let Progress { firsts, of, pairs } = progress;
         let elapsed = begun.elapsed();
         let line = format!("{firsts} of {of} first faults, {pairs} pairs, {} s", elapsed.as_secs());
-        show(&line, elapsed.as_secs() % PERIOD == 0);
+        show(&line, elapsed.as_secs().is_multiple_of(PERIOD));
     }
 }
 

@@ -89,7 +89,7 @@ impl Upstream {
             sleep(takes).await;
         }
         if self.api.has_ended(&self.who) {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -284,7 +284,7 @@ impl World {
     fn strip_on_sight(&self, kind: Kind, name: &'static str, times: u32) {
         let (server, left, notes) = (self.server.clone(), AtomicU32::new(times), self.notes.clone());
         self.api.on_write(move |write: &WriteRecord| {
-            let is_restart = cast::is_operator(&write.who) && write.name == name && write.resource.ends_with(".apps");
+            let is_restart = cast::is_operator(&write.who) && write.name == name && is_workload(&write.resource);
             if !is_restart || left.load(Ordering::Relaxed) == 0 {
                 return;
             }
@@ -330,6 +330,10 @@ fn before_call(
     };
     tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(call.who.clone(), read);
     fault
+}
+
+fn is_workload(resource: &str) -> bool {
+    cast::Workload::stored(resource, "").is_some()
 }
 
 /// The first of these processes that a fault ends.

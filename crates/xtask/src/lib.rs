@@ -11,4 +11,5 @@ pub mod process;
 pub mod programs;
 pub mod promtool;
 pub mod repository;
+pub mod simulation;
 pub mod test_run;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use xtask::control_plane::{self, StartOptions, build, foreground};
-use xtask::{checks, crds, demo, process, promtool, repository, test_run};
+use xtask::{checks, crds, demo, process, promtool, repository, simulation, test_run};
 
 /// One door to everything that is done with this repository.
 ///
@@ -26,6 +26,15 @@ enum Commands {
     ControlPlane(ControlPlane),
     /// Run all tests; ends with how many passed, failed and were skipped.
     Test(Test),
+    /// Run the real controllers in virtual time, with every fault at every call; ends with the runs and what did not hold.
+    ///
+    /// `cargo xtask sim --help` shows what there is to run; `--singles` is what CI runs.
+    #[command(disable_help_flag = true)]
+    Sim {
+        /// Arguments of the simulation.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<std::ffi::OsString>,
+    },
     /// Check format, lints, documentation, the one crypto provider and the generated files.
     Lint,
     /// Show where promtool is, which the tests of metrics and alerts need; fetched from Debian's archive if need be.
@@ -194,6 +203,7 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
             };
             test_run::run(&options).await?;
         }
+        Commands::Sim { args } => simulation::run(&args)?,
         Commands::Lint => checks::run()?,
         Commands::Promtool => println!("{}", promtool::ensure()?.display()),
         Commands::Crds { check: true } => crds::check(&repository::root())?,

@@ -175,7 +175,7 @@ async fn pass_on(client: kube::Client, lie: Arc<dyn Lie>, request: Request<Body>
         let (parts, body) = answered.into_parts();
         // The server sends one event per frame.
         let body = body.map_frame(move |frame| match frame.into_data() {
-            Ok(line) => http_body::Frame::data(event(&*lie, &resource, line)),
+            Ok(data) => http_body::Frame::data(event(&*lie, &resource, data)),
             Err(frame) => frame,
         });
         return Ok(Response::from_parts(parts, body.map_err(BoxError::from).boxed_unsync()));
@@ -196,10 +196,10 @@ async fn pass_on(client: kube::Client, lie: Arc<dyn Lie>, request: Request<Body>
     Ok(Response::from_parts(parts, whole(answer.to_string())))
 }
 
-fn event(lie: &dyn Lie, resource: &str, line: Bytes) -> Bytes {
-    let Ok(mut event) = serde_json::from_slice::<Value>(&line) else { return line };
+fn event(lie: &dyn Lie, resource: &str, data: Bytes) -> Bytes {
+    let Ok(mut event) = serde_json::from_slice::<Value>(&data) else { return data };
     let is_change = event.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "BOOKMARK" && kind != "ERROR");
-    let Some(object) = event.get_mut("object").filter(|_| is_change) else { return line };
+    let Some(object) = event.get_mut("object").filter(|_| is_change) else { return data };
     if !lie.seen(resource, object, true) {
         // An event that says nothing, so that the stream is alive.
         let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();

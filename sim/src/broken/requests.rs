@@ -15,7 +15,7 @@ pub(super) const ALL: &[Variant] = &[
         || {
             changed(|sent| {
                 if sent.writes("secrets") {
-                    sent.without_version()
+                    sent.without_version();
                 }
             })
         },
@@ -27,7 +27,7 @@ pub(super) const ALL: &[Variant] = &[
         || {
             changed(|sent| {
                 if sent.restarts() {
-                    sent.without_version()
+                    sent.without_version();
                 }
             })
         },
@@ -39,7 +39,7 @@ pub(super) const ALL: &[Variant] = &[
         || {
             changed(|sent| {
                 if sent.writes("ferrvaultsecrets/status") && !sent.is_debt() {
-                    sent.without_version()
+                    sent.without_version();
                 }
             })
         },
@@ -51,7 +51,7 @@ pub(super) const ALL: &[Variant] = &[
         || {
             changed(|sent| {
                 if sent.is_debt() {
-                    sent.without_version()
+                    sent.without_version();
                 }
             })
         },

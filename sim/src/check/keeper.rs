@@ -166,7 +166,7 @@ impl Books {
             // The version was lost: the Secret is not there (any more) or does not tell.
             let was_lost = old.is_none_or(|old| old.version.is_none() || !keeper.has_had(old.version.as_deref()));
             if let Some(named) = same_as_current
-                && !(was_lost && !keeper.is_certain(&named.text, &marks))
+                && (!was_lost || keeper.is_certain(&named.text, &marks))
             {
                 let lost = named.text.clone();
                 wrong = Some((Invariant::I3, format!("{target}: {word} got version {version} and had {lost} already")));

@@ -15,7 +15,7 @@ fn data(letter: char) -> Value {
     Value::Object(encoded.collect::<Map<_, _>>())
 }
 
-fn annotation(text: Value) -> Act {
+fn annotation(text: Option<&str>) -> Act {
     Act::Change(Kind::Secret, "db", json!({ "metadata": { "annotations": { marks::CONTENT_HASH: text } } }))
 }
 
@@ -86,15 +86,15 @@ pub(super) fn all() -> Vec<Scenario> {
             .counts_for(2)
             .restarts("api", 1),
         whole("version-stripped", "somebody strips the version off the Secret")
-            .at(0, annotation(Value::Null))
+            .at(0, annotation(None))
             .counts_for(2)
             .restarts("api", 0),
         whole("version-edited", "somebody writes nonsense where the version was")
-            .at(0, annotation("nonsense".into()))
+            .at(0, annotation(Some("nonsense")))
             .counts_for(2)
             .restarts("api", 0),
         half("version-stripped-in-debt", "somebody strips the version off the Secret while a restart is owed")
-            .at(4, annotation(Value::Null))
+            .at(4, annotation(None))
             .at(9, worker())
             .counts_for(24)
             .restarts("api", 1)
