@@ -18,6 +18,9 @@ use crate::entropy::Entropy;
 use crate::ferrvault::{Credentials, FerrVault};
 use crate::secret::Memories;
 
+/// No resource is looked at more often, whatever it asks for: `1ns`, or `30ms` for `30m`, would be a loop without pause.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+
 /// One for the process, shared by all passes.
 pub struct Context {
     /// Calls to the API server.
@@ -76,10 +79,38 @@ impl Context {
 /// How often `resource` is looked at under an operator with this default.
 pub fn cadence(resource: &FerrVaultSecret, default_refresh: Duration) -> Cadence {
     let own = resource.spec.refresh_interval.as_deref().and_then(|text| GoDuration::parse_non_negative(text).ok());
-    Cadence { interval: own.unwrap_or(default_refresh), fallback: default_refresh }
+    let floored = |interval: Duration| if interval.is_zero() { interval } else { interval.max(SHORTEST_INTERVAL) };
+    Cadence { interval: floored(own.unwrap_or(default_refresh)), fallback: floored(default_refresh) }
 }
 
 fn keep<K: Keep + Clone>(store: &Kept<K>, renewed: K) -> Arc<K> {
     store.insert_if_newer(renewed.clone());
     Arc::new(renewed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_resource_is_looked_at_more_than_once_a_second() {
+        let hour = Duration::from_hours(1);
+        let cases = [
+            (Some("1ns"), hour, SHORTEST_INTERVAL),
+            (Some("30ms"), hour, SHORTEST_INTERVAL),
+            (Some("0s"), hour, Duration::ZERO),
+            (Some("90s"), hour, Duration::from_secs(90)),
+            (Some("soon"), hour, hour),
+            (None, Duration::from_nanos(1), SHORTEST_INTERVAL),
+            (None, Duration::ZERO, Duration::ZERO),
+        ];
+        for (own, default_refresh, expected) in cases {
+            let resource: FerrVaultSecret = serde_json::from_value(serde_json::json!({
+                "metadata": {"name": "db"},
+                "spec": {"connectionRef": {"name": "main"}, "vault": "v", "refreshInterval": own},
+            }))
+            .unwrap();
+            assert_eq!(cadence(&resource, default_refresh).interval, expected, "{own:?}");
+        }
+    }
 }

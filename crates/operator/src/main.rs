@@ -37,7 +37,9 @@ fn main() -> ExitCode {
         Ok(sockets) => sockets,
         Err(error) => return failed(&error),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // Two at least: under a limit of half a processor there would be one, and one long computation would stop everything.
+    let workers = std::thread::available_parallelism().map_or(2, |found| found.get().max(2));
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error),
     };

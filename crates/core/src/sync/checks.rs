@@ -16,10 +16,18 @@ const REFUSED_TYPES: [&str; 3] =
 /// Longest name of a Secret (a DNS subdomain).
 const MAX_NAME: usize = 253;
 
+/// Steps of one resource. Nobody writes more by hand, and 64 over the largest answer take well under a second.
+const MAX_TRANSFORMS: usize = 64;
+/// Workloads of one resource: 256 records of about 200 bytes are 50 KB of status.
+const MAX_WORKLOADS: usize = 256;
+/// Keys of one resource: as many as the largest answer that is read has.
+const MAX_NAMES: usize = 16_384;
+
 type ResourceCheck = fn(&FerrVaultSecret) -> Option<Refusal>;
 
 /// What can be refused from the resource alone.
-const RESOURCE: [ResourceCheck; 6] = [
+const RESOURCE: [ResourceCheck; 7] = [
+    lists_too_long,
     connection_name_empty,
     vault_empty,
     refresh_interval_unreadable,
@@ -115,6 +123,23 @@ fn invalid_spec(message: impl Into<String>) -> Refusal {
     Refusal::new(Reason::InvalidSpec, message)
 }
 
+/// Each entry costs a pass work that no deadline can cut (transforms) or calls (workloads), and lists land in the status.
+fn lists_too_long(resource: &FerrVaultSecret) -> Option<Refusal> {
+    let spec = &resource.spec;
+    let lists = [
+        ("spec.transforms", spec.transforms.len(), MAX_TRANSFORMS),
+        ("spec.rolloutRestart", spec.rollout_restart.len(), MAX_WORKLOADS),
+        ("spec.selector.names", resource.wanted_names().len(), MAX_NAMES),
+    ];
+    let (field, length, limit) = lists.into_iter().find(|(_, length, limit)| length > limit)?;
+    Some(invalid_spec(format!("{field} has {length} entries, at most {limit} are taken; split the resource")))
+}
+
+/// Whether a Secret of this type grants rights by itself, so that it is neither written nor sent anywhere.
+pub fn grants_rights(type_: &str) -> bool {
+    REFUSED_TYPES.contains(&type_)
+}
+
 fn connection_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
     if resource.spec.connection_ref.name.is_empty() {
         return Some(invalid_spec("spec.connectionRef.name is empty; name a FerrVaultConnection of this namespace"));
@@ -148,7 +173,7 @@ fn target_impossible(resource: &FerrVaultSecret) -> Option<Refusal> {
              beginning and ending with a letter or digit, at most {MAX_NAME} characters"
         )));
     }
-    if REFUSED_TYPES.contains(&type_) {
+    if grants_rights(type_) {
         return Some(invalid_spec(format!(
             "spec.target.type {type_} is refused: such a Secret grants rights of its own"
         )));

@@ -127,10 +127,10 @@ impl Cluster {
         }))
     }
 
-    /// Reads the data of a Secret beside a resource or connection, for one key of it.
-    pub async fn read_secret_data(&self, key: &ObjectKey) -> Result<Option<Content>, CallError> {
+    /// Reads type and data of a Secret beside a connection, for one key of it.
+    pub async fn read_secret(&self, key: &ObjectKey) -> Result<Option<(String, Content)>, CallError> {
         let object = self.read(self.secrets(&key.namespace).get_opt(&key.name)).await?;
-        Ok(object.map(|object| object.data.unwrap_or_default().into()))
+        Ok(object.map(|object| (object.type_.unwrap_or_default(), object.data.unwrap_or_default().into())))
     }
 
     /// Makes the target. [`CallError::AlreadyExists`] when somebody was faster. Gives its resourceVersion.

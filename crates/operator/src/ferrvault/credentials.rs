@@ -13,6 +13,7 @@ use ferrvault_api::connection::{Oidc, SecretKeyRef};
 use ferrvault_api::{FerrVaultConnection, Reason};
 use ferrvault_core::content::SecretBytes;
 use ferrvault_core::refusal::Refusal;
+use ferrvault_core::sync::checks;
 use ferrvault_vault::{Bearer, BearerGrant, Endpoint, VaultError};
 use jiff::SignedDuration;
 use zeroize::Zeroizing;
@@ -75,7 +76,13 @@ impl Credentials {
         endpoint: &Endpoint,
     ) -> Result<Bearer, Refusal> {
         match (&connection.spec.token_secret_ref, &connection.spec.oidc) {
-            (Some(reference), None) => token(cluster, connection, reference).await,
+            (Some(reference), None) => {
+                // Without a list, any server may be asked with a token of the namespace; with one, only those on it.
+                if !self.limits.origins.is_empty() {
+                    self.origin_not_allowed(endpoint)?;
+                }
+                token(cluster, connection, reference).await
+            }
             (None, Some(oidc)) => self.exchanged(connection, oidc, endpoint).await,
             _ => Err(Refusal::new(Reason::InvalidConnection, "set exactly one of tokenSecretRef and oidc")),
         }
@@ -144,7 +151,7 @@ impl Credentials {
         Err(Refusal::new(
             Reason::InvalidConnection,
             format!(
-                "oidc would send the operator's identity to {origin}, which it was not started for; \
+                "the connection would send its credentials to {origin}, which the operator was not started for; \
                  add --allow-origin={origin} to the operator's arguments if that is FerrVault"
             ),
         ))
@@ -204,19 +211,27 @@ async fn token(
 ) -> Result<Bearer, Refusal> {
     let namespace = connection.metadata.namespace.as_deref().unwrap_or_default();
     let (name, key) = (reference.name.as_str(), reference.key.as_str());
-    let found = cluster.read_secret_data(&ObjectKey::new(namespace, name)).await.map_err(|error| {
+    let found = cluster.read_secret(&ObjectKey::new(namespace, name)).await.map_err(|error| {
         let message = error.user_message_for(&format!("reading the token Secret {name}"));
         match error.class() {
             Class::Throttled { after } => Refusal::passing(Reason::TokenUnreadable, message).after(after),
             _ => Refusal::passing(Reason::TokenUnreadable, message),
         }
     })?;
-    let Some(content) = found else {
+    let Some((type_, content)) = found else {
         return Err(Refusal::new(
             Reason::TokenUnreadable,
             format!("there is no Secret {name:?} in namespace {namespace:?}; create it or correct tokenSecretRef.name"),
         ));
     };
+    if checks::grants_rights(&type_) {
+        return Err(Refusal::new(
+            Reason::InvalidConnection,
+            format!(
+                "Secret {name:?} has type {type_}, which grants rights of its own and is sent to nobody; use another"
+            ),
+        ));
+    }
     let Some(value) = content.0.get(key) else {
         return Err(Refusal::new(
             Reason::TokenKeyMissing,

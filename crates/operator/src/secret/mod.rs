@@ -111,8 +111,12 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
             Err(sync::Ended::Overtaken(tried)) => {
                 return Some(unfinished::overtaken(ctx, key, &resource, memory, &tried).await);
             }
-            // Whoever leads next begins with a pass over everything.
-            Err(sync::Ended::NotLeading) => return None,
+            // Another term begins with a pass over everything; where the right was only late, this wake goes on.
+            Err(sync::Ended::NotLeading) => {
+                let mut memory = memory;
+                report::decide_again(ctx, &mut memory);
+                return Some(memory);
+            }
         }
     } else {
         (SyncReport::NotDue, None, true)

@@ -157,3 +157,36 @@ fn only_a_resource_that_says_so_is_suspended() {
     assert_eq!([None, Some(false)].map(suspended_as), [None, None]);
     assert_eq!(suspended_as(Some(true)), Some(Reason::Suspended));
 }
+
+#[test]
+fn lists_beyond_what_a_pass_can_bear_are_refused_and_say_the_limit() {
+    let refused = |change: fn(&mut FerrVaultSecret)| {
+        let mut long = a_resource();
+        change(&mut long);
+        super::resource(&long).unwrap_err()
+    };
+    let affix = || ferrvault_api::secret::Transform { type_: "suffix".to_owned(), ..Default::default() };
+    let transforms = refused(|it| it.spec.transforms = vec![Default::default(); 65]);
+    let workloads = refused(|it| it.spec.rollout_restart = vec![workload("api"); 257]);
+    let names = refused(|it| it.spec.selector = Some(Selector { names: vec!["A".to_owned(); 16_385] }));
+    for (refusal, said) in [
+        (transforms, "spec.transforms has 65 entries, at most 64 are taken; split the resource"),
+        (workloads, "spec.rolloutRestart has 257 entries, at most 256 are taken; split the resource"),
+        (names, "spec.selector.names has 16385 entries, at most 16384 are taken; split the resource"),
+    ] {
+        assert_eq!((refusal.reason, refusal.message.as_str()), (Reason::InvalidSpec, said));
+    }
+    let mut at_the_limit = a_resource();
+    at_the_limit.spec.transforms = vec![affix(); 64];
+    assert_eq!(super::resource(&at_the_limit), Ok(()));
+}
+
+#[test]
+fn types_that_grant_rights_are_known() {
+    for type_ in ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token", "helm.sh/release.v1"] {
+        assert!(grants_rights(type_), "{type_}");
+    }
+    for type_ in ["", "Opaque", "kubernetes.io/tls"] {
+        assert!(!grants_rights(type_), "{type_}");
+    }
+}
