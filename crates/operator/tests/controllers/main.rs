@@ -8,10 +8,15 @@
     clippy::indexing_slicing,
     reason = "a test that cannot go on has failed, and clippy only knows the functions marked as tests"
 )]
+#![allow(clippy::pedantic, reason = "tables of cases name, count and shape things as they come")]
+#![allow(clippy::type_complexity, reason = "a row of a table is a tuple")]
 
+mod connections;
 mod drift;
 mod faults;
+mod guards;
 mod invariants;
+mod isolation;
 mod legacy;
 mod passes;
 mod reasons;
@@ -19,3 +24,5 @@ mod rollout;
 mod room;
 mod script;
 mod token_target;
+mod triggers;
+mod upgrade;

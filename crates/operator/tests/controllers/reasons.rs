@@ -178,7 +178,7 @@ fn of_the_connection() -> Vec<Case> {
         ),
         invalid(
             "no credentials",
-            |room| connection(room, |spec| without_token(spec)),
+            |room| connection(room, without_token),
             &["neither tokenSecretRef nor oidc", "set exactly one"],
         ),
         invalid(

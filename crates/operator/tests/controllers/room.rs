@@ -350,11 +350,6 @@ impl Room {
         self.api.on_call(move |call| if is(call, &summary) { fault.clone() } else { Fault::None });
     }
 
-    /// Puts `fault` on the next call like this one.
-    pub(crate) fn once(&self, summary: &str, fault: Fault) {
-        self.times_over(1, summary, fault);
-    }
-
     /// Puts `fault` on the next so many calls like this one.
     pub(crate) fn times_over(&self, count: usize, summary: &str, fault: Fault) {
         let summary = summary.to_owned();

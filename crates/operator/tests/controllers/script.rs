@@ -8,7 +8,6 @@ use ferrvault_core::content::{Answer, Content, SecretBytes};
 use ferrvault_operator::ferrvault::FerrVault;
 use ferrvault_vault::{Bearer, BearerGrant, Endpoint, RevealRequest, UpstreamText, VaultError};
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 
 /// How a call goes.
 #[derive(Clone, Debug)]
@@ -32,12 +31,9 @@ struct State {
     vaults: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
     moods: BTreeMap<String, VecDeque<Mood>>,
     steady: BTreeMap<String, Mood>,
-    asked: Vec<RevealRequest>,
+    asked: Vec<(String, RevealRequest)>,
     health: u64,
-    exchanges: u64,
     ill: Option<VaultError>,
-    /// What an exchange is answered with.
-    grant: Option<(String, Timestamp)>,
 }
 
 impl Script {
@@ -86,11 +82,6 @@ impl Script {
         self.state().ill = error;
     }
 
-    /// Every exchange is answered with this bearer.
-    pub(crate) fn grant(&self, bearer: &str, until: Timestamp) {
-        self.state().grant = Some((bearer.to_owned(), until));
-    }
-
     /// How often values were asked for.
     pub(crate) fn reveals(&self) -> usize {
         self.state().asked.len()
@@ -98,22 +89,22 @@ impl Script {
 
     /// How often values of this vault were asked for.
     pub(crate) fn reveals_of(&self, vault: &str) -> usize {
-        self.state().asked.iter().filter(|request| request.vault == vault).count()
+        self.state().asked.iter().filter(|(_, request)| request.vault == vault).count()
     }
 
     /// The last question for values.
     pub(crate) fn last_asked(&self) -> RevealRequest {
-        self.state().asked.last().cloned().unwrap()
+        self.state().asked.last().cloned().unwrap().1
+    }
+
+    /// Where that question went.
+    pub(crate) fn last_endpoint(&self) -> String {
+        self.state().asked.last().cloned().unwrap().0
     }
 
     /// How often health was asked for.
     pub(crate) fn health_checks(&self) -> u64 {
         self.state().health
-    }
-
-    /// How often an identity was exchanged.
-    pub(crate) fn exchanges(&self) -> u64 {
-        self.state().exchanges
     }
 
     fn answer(&self, request: &RevealRequest) -> Result<Answer, VaultError> {
@@ -150,13 +141,13 @@ pub(crate) fn failing() -> VaultError {
 impl FerrVault for Script {
     fn reveal<'a>(
         &'a self,
-        _endpoint: &'a Endpoint,
+        endpoint: &'a Endpoint,
         _bearer: &'a Bearer,
         request: &'a RevealRequest,
     ) -> BoxFuture<'a, Result<Answer, VaultError>> {
         let mood = {
             let mut state = self.state();
-            state.asked.push(request.clone());
+            state.asked.push((endpoint.to_string(), request.clone()));
             let next = state.moods.get_mut(&request.vault).and_then(VecDeque::pop_front);
             next.or_else(|| state.steady.get(&request.vault).cloned())
         };
@@ -188,15 +179,6 @@ impl FerrVault for Script {
         _cluster_id: &'a str,
         _jwt: &'a Bearer,
     ) -> BoxFuture<'a, Result<BearerGrant, VaultError>> {
-        let grant = {
-            let mut state = self.state();
-            state.exchanges += 1;
-            state.grant.clone()
-        };
-        Box::pin(async move {
-            let (text, expires_at) = grant.ok_or_else(unauthorized)?;
-            let bearer = Bearer::new(&SecretBytes::from(text.as_str())).unwrap();
-            Ok(BearerGrant { bearer, expires_at })
-        })
+        Box::pin(async { Err(unauthorized()) })
     }
 }
