@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ferrvault_api::secret::{Rollout, WorkloadRef};
+use ferrvault_api::{FerrVaultSecretStatus, condition};
 
 use crate::version::Version;
 
@@ -24,6 +25,22 @@ pub fn debt(last_rollout: Option<&Version>, current: &Version) -> Debt {
         Some(version) if version == current => Debt::Nothing,
         Some(_) => Debt::Owed,
     }
+}
+
+/// Whether what was read of the target says that nothing is owed while the status says that something is.
+///
+/// `read`: the version on the target, or nothing where no target of ours was seen. The status was written after a look at
+/// the target, so the two agree unless the read was answered from before, or somebody meddled with the target just now.
+/// Believing the read would end the retries of a debt that nothing else may bring up again; so it is looked at once more.
+pub fn contradicted(status: Option<&FerrVaultSecretStatus>, read: Option<&Version>) -> bool {
+    let Some(status) = status else { return false };
+    let unpaid = status.conditions.iter().any(|c| c.type_ == condition::ROLLOUT_RESTARTED && c.status == "False");
+    let text = read.map(Version::as_str);
+    // The version that the last sync found there counts: once a sync has found this one, it is no mistake.
+    unpaid
+        && text.is_none_or(|text| {
+            status.last_rollout_hash.as_deref() == Some(text) && status.content_hash.as_deref() != Some(text)
+        })
 }
 
 /// A workload as it was read.

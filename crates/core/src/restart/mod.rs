@@ -12,5 +12,5 @@
 mod decide;
 mod settle;
 
-pub use decide::{Debt, Step, WorkloadState, debt, distinct, steps};
+pub use decide::{Debt, Step, WorkloadState, contradicted, debt, distinct, steps};
 pub use settle::{Settled, WorkloadOutcome, settle};

@@ -25,6 +25,44 @@ fn a_restart_is_owed_while_another_version_is_on_record() {
     }
 }
 
+#[test]
+fn a_debt_on_record_is_not_given_up_for_one_read_of_the_target() {
+    let (a, b) = (version(1, "A"), version(2, "B"));
+    let status = |says: Option<&str>, paid: &Version, synced: &Version| FerrVaultSecretStatus {
+        last_rollout_hash: Some(paid.as_str().to_owned()),
+        content_hash: Some(synced.as_str().to_owned()),
+        conditions: says.into_iter().map(restarted).collect(),
+        ..FerrVaultSecretStatus::default()
+    };
+    let owing = || status(Some("False"), &a, &b);
+    let cases = [
+        ("no status", None, Some(&a), false),
+        ("owed, and the target is seen", Some(owing()), Some(&b), false),
+        ("owed, and the target looks paid for", Some(owing()), Some(&a), true),
+        ("owed, and there is no target", Some(owing()), None, true),
+        ("owed, and a sync has found the paid version", Some(status(Some("False"), &a, &a)), Some(&a), false),
+        ("paid", Some(status(Some("True"), &b, &b)), Some(&b), false),
+        (
+            "paid while FerrVault was away, so that no sync has said so",
+            Some(status(Some("True"), &b, &a)),
+            Some(&b),
+            false,
+        ),
+        ("paid, and there is no target", Some(status(Some("True"), &b, &b)), None, false),
+        ("nothing said yet", Some(status(None, &a, &b)), Some(&a), false),
+    ];
+    for (case, status, read, expected) in cases {
+        assert_eq!(contradicted(status.as_ref(), read), expected, "{case}");
+    }
+}
+
+fn restarted(status: &str) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let is_true = status == "True";
+    let reason = if is_true { ferrvault_api::Reason::Restarted } else { ferrvault_api::Reason::RolloutPending };
+    crate::status::condition_of(condition::ROLLOUT_RESTARTED, is_true, reason, String::new(), 1, now)
+}
+
 fn present(mark: Option<Version>, paused: bool) -> WorkloadState {
     WorkloadState::Present { resource_version: "7".to_owned(), mark, paused }
 }

@@ -6,7 +6,7 @@ mod observe;
 use std::sync::Arc;
 
 use ferrvault_api::FerrVaultSecret;
-use ferrvault_core::restart::{Debt, debt, settle, steps};
+use ferrvault_core::restart::{Debt, contradicted, debt, settle, steps};
 use ferrvault_core::status::RestartReport;
 use ferrvault_core::sync::Records;
 use ferrvault_core::version::Version;
@@ -42,6 +42,9 @@ pub(super) async fn run(
             progress.at(format!("reading the version of Secret {}", resource.target_name()));
             match observe::current_version(ctx, resource).await {
                 Ok(Some(version)) => (version, None),
+                Ok(None) if contradicted(resource.status.as_ref(), None) => {
+                    return Ended::Unsettled("a restart is owed, and its target was not seen".to_owned());
+                }
                 Ok(None) => return Ended::Report(RestartReport::NotDue),
                 Err(why) => return Ended::Unsettled(why),
             }
@@ -49,6 +52,9 @@ pub(super) async fn run(
     };
     match debt(Records::of(resource.status.as_ref()).last_rollout.as_ref(), &current) {
         Debt::Baseline => Ended::Report(RestartReport::Baseline(current)),
+        Debt::Nothing if contradicted(resource.status.as_ref(), Some(&current)) => {
+            Ended::Unsettled("a restart is owed, and its target was read as from before".to_owned())
+        }
         Debt::Nothing => Ended::Report(RestartReport::Nothing),
         Debt::Owed => pay(ctx, resource, current, read, progress).await,
     }
