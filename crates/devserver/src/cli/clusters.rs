@@ -29,7 +29,7 @@ pub(super) enum ClusterVerb {
         /// The `iss` of its JWTs: the --service-account-issuer of its API server
         #[arg(long, value_name = "URL")]
         issuer: String,
-        /// The `aud` that its JWTs must carry; https://ferrflow.com without
+        /// The `aud` that its JWTs must carry; `https://ferrflow.com` without
         #[arg(long, value_name = "AUDIENCE")]
         audience: Option<String>,
         /// Organization whose vaults its bearers read; `default` without

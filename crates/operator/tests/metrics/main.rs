@@ -7,6 +7,10 @@
     clippy::indexing_slicing,
     reason = "a test that cannot go on has failed, and counts are whole numbers"
 )]
+#![allow(
+    clippy::pedantic,
+    reason = "the room is shared with the tests of the controllers, whose tables name things as they come"
+)]
 
 #[allow(dead_code, reason = "shared with the tests of the controllers, which use the rest of it")]
 #[path = "../controllers/invariants.rs"]
