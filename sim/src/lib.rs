@@ -2,7 +2,7 @@
 //! virtual time and from one seed, with every fault at every call.
 //!
 //! A scenario ([`scenario`]) is run once without a fault, which counts its calls; then once for each fault ([`plan`]) at
-//! each of them, and for pairs of faults. The invariants ([`check`]) are read off the objects, from outside. Outside the
+//! each of them, and for pairs of faults. The invariants (`check`) are read off the objects, from outside. Outside the
 //! product: nothing of it may import this.
 
 mod act;

@@ -160,13 +160,15 @@ fn only_a_resource_that_says_so_is_suspended() {
 
 #[test]
 fn lists_beyond_what_a_pass_can_bear_are_refused_and_say_the_limit() {
+    fn affix() -> ferrvault_api::secret::Transform {
+        ferrvault_api::secret::Transform { type_: "suffix".to_owned(), ..ferrvault_api::secret::Transform::default() }
+    }
     let refused = |change: fn(&mut FerrVaultSecret)| {
         let mut long = a_resource();
         change(&mut long);
         super::resource(&long).unwrap_err()
     };
-    let affix = || ferrvault_api::secret::Transform { type_: "suffix".to_owned(), ..Default::default() };
-    let transforms = refused(|it| it.spec.transforms = vec![Default::default(); 65]);
+    let transforms = refused(|it| it.spec.transforms = vec![affix(); 65]);
     let workloads = refused(|it| it.spec.rollout_restart = vec![workload("api"); 257]);
     let names = refused(|it| it.spec.selector = Some(Selector { names: vec!["A".to_owned(); 16_385] }));
     for (refusal, said) in [
