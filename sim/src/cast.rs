@@ -35,6 +35,12 @@ fn owned(object: &Value, pointer: &str) -> Option<String> {
     object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
+/// Whether a connection carries the finalizer that holds it for its users.
+pub(crate) fn is_held(connection: &Value) -> bool {
+    let finalizers = items(connection, "/metadata/finalizers");
+    finalizers.filter_map(Value::as_str).any(|name| name == ferrvault_api::marks::CONNECTION_FINALIZER)
+}
+
 /// A workload by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Workload {

@@ -25,6 +25,8 @@ use crate::world::World;
 const PATIENCE: Duration = Duration::from_mins(8);
 /// An event that never arrives is made up for by the next list, which comes after an hour and the end of a watch (90 s).
 const PATIENCE_WITH_LISTS: Duration = Duration::from_mins(75);
+/// What has no schedule and failed is tried again after the default interval (1 h), and perhaps found by a list before.
+const PATIENCE_WITHOUT_SCHEDULE: Duration = Duration::from_mins(150);
 /// How often it is looked whether all has come to its end.
 const LOOK: Duration = Duration::from_secs(1);
 /// What may still be under way when all looks well: a late call (25 s), a pass of retries whose last one succeeded.
@@ -136,8 +138,13 @@ fn unrest(world: &World, ends: &[End]) -> Option<(Invariant, String)> {
 
 /// Lets time pass until every resource has come to its end.
 async fn come_to_rest(world: &mut World, setup: &Setup<'_>) -> bool {
+    let unscheduled = setup.scenario.wake == Wake::Edit;
     let drops = setup.plan.iter().any(|(_, trouble)| trouble == Trouble::Dropped);
-    let patience = if drops { PATIENCE_WITH_LISTS } else { PATIENCE };
+    let patience = match (unscheduled, drops) {
+        (true, _) => PATIENCE_WITHOUT_SCHEDULE,
+        (false, true) => PATIENCE_WITH_LISTS,
+        (false, false) => PATIENCE,
+    };
     let limit = world.now() + patience;
     loop {
         let Some((invariant, what)) = unrest(world, &setup.scenario.ends) else { return true };

@@ -89,8 +89,13 @@ impl World {
             faults.written(write);
         });
         let (server, faults, tokens) = (world.server.clone(), world.faults.clone(), Arc::clone(&world.tokens));
+        let ledger = world.ledger.clone();
         let mut known = Vec::new();
-        world.api.on_call(move |call| before_call(&server, &faults, &tokens, &mut known, call));
+        world.api.on_call(move |call| {
+            let fault = before_call(&server, &faults, &tokens, &mut known, call);
+            ledger.called(call, &fault);
+            fault
+        });
         let faults = world.faults.clone();
         world.api.on_event(move |notice| faults.at_event(notice));
         world.ledger.token(NS, TOKEN_SECRET);

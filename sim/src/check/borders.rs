@@ -64,24 +64,23 @@ impl Books {
     }
 
     fn may_write_secret(&self, write: &WriteRecord) -> Result<(), &'static str> {
-        let Some(keeper) = self.keeper_of(&write.namespace, &write.name) else {
-            return Err("no resource keeps it");
-        };
         let is_token = self.tokens.iter().any(|key| key.0 == write.namespace && key.1 == write.name);
-        if let Some(old) = write.old.as_deref().map(Secret::of) {
-            match &old.controller {
-                Some(owner) if *owner == keeper.resource.uid => {}
-                Some(_) => return Err("it belongs to somebody else"),
-                None if old.is_managed || is_token => {}
-                None => return Err("it is somebody else's"),
-            }
-        }
         let Some(new) = write.new.as_deref().map(Secret::of) else { return Ok(()) };
-        let wants_owner = (!is_token).then_some(keeper.resource.uid.as_str());
-        if new.controller.as_deref() != wants_owner || !new.is_managed {
-            return Err("it does not say whose it is");
+        // A resource that keeps it, or did when the pass began: what is written for one that is gone since goes with it,
+        // because its owner is gone.
+        let owner = match &new.controller {
+            Some(uid) if !is_token => self.keepers.get(uid),
+            None if is_token => self.keeper_of(&write.namespace, &write.name),
+            _ => None,
+        };
+        let keeper = owner.filter(|keeper| keeper.has_kept(&write.namespace, &write.name));
+        let Some(keeper) = keeper.filter(|_| new.is_managed) else { return Err("it does not say whose it is") };
+        match write.old.as_deref().map(Secret::of) {
+            None => Ok(()),
+            Some(old) if old.controller.as_ref() == Some(&keeper.resource.uid) => Ok(()),
+            Some(old) if old.controller.is_none() && (old.is_managed || is_token) => Ok(()),
+            Some(_) => Err("it is somebody else's"),
         }
-        Ok(())
     }
 }
 

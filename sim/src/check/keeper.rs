@@ -22,6 +22,8 @@ use crate::cast::{self, Resource, Secret, Workload};
 pub(super) struct Keeper {
     pub(super) resource: Resource,
     pub(super) is_gone: bool,
+    /// As it was at each generation: a status is about one of them.
+    generations: BTreeMap<i64, Resource>,
     /// In the order in which they came onto the target.
     pub(super) versions: Vec<Named>,
     /// The one the target has, or had when it was last there.
@@ -50,6 +52,7 @@ impl Keeper {
     pub(super) fn of(resource: Resource) -> Self {
         Self {
             ever_listed: resource.listed.iter().cloned().collect(),
+            generations: BTreeMap::from([(resource.generation, resource.clone())]),
             resource,
             is_gone: false,
             versions: Vec::new(),
@@ -71,7 +74,19 @@ impl Keeper {
             };
             self.ever_listed.push(joined.clone());
         }
+        self.generations.insert(resource.generation, resource.clone());
         self.resource = resource;
+    }
+
+    /// The resource as a status is about it.
+    pub(super) fn as_observed(&self) -> &Resource {
+        let observed = self.resource.status.observed_generation;
+        observed.and_then(|generation| self.generations.get(&generation)).unwrap_or(&self.resource)
+    }
+
+    /// Whether its target ever was called like this: a pass may have begun before it was renamed.
+    pub(super) fn has_kept(&self, namespace: &str, target: &str) -> bool {
+        self.resource.namespace == namespace && self.generations.values().any(|then| then.target == target)
     }
 
     /// Listed workloads that were not restarted for the version on the target.
@@ -126,8 +141,10 @@ impl Books {
         let new = write.new.as_deref().map(Secret::of);
         let key = (write.namespace.clone(), write.name.clone());
         self.secrets.entry(key).or_default().push((write.at, new.clone()));
-        let keeper = self.keeper_of(&write.namespace, &write.name).map(|keeper| keeper.resource.uid.clone());
-        let (Some(uid), Some(new)) = (keeper, new) else { return };
+        let Some(new) = new else { return };
+        let owner = new.controller.clone().filter(|uid| self.keepers.contains_key(uid));
+        let keeper = || self.keeper_of(&write.namespace, &write.name).map(|keeper| keeper.resource.uid.clone());
+        let Some(uid) = owner.or_else(keeper) else { return };
         if cast::is_operator(&write.who) {
             self.target_written(write, &uid, old.as_ref(), &new);
         } else if let (Some(version), Some(keeper)) = (&new.version, self.keepers.get_mut(&uid))
@@ -154,6 +171,13 @@ impl Books {
         let marks = self.marks_of(&resource);
         let Some(keeper) = self.keepers.get_mut(uid) else { return };
         let known = keeper.position(&version);
+        if keeper.resource.target != write.name {
+            // Begun before the target was renamed. What it is called now has a version of its own, and a restart for this
+            // one is still a restart for a version that was written.
+            known.unwrap_or_else(|| keeper.push(&version, new.content.clone()));
+            self.told.push(format!("{target}, which is no target any more, got {word}"));
+            return;
+        }
         let same_as_current =
             keeper.current.and_then(|index| keeper.versions.get(index)).filter(|named| named.content == new.content);
         let mut wrong = None;

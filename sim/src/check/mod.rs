@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ferrvault_core::content::Content;
-use ferrvault_testkit::WriteRecord;
+use ferrvault_testkit::{Call, Fault, Verb, WriteRecord};
 use serde_json::Value;
 
 use self::keeper::Keeper;
@@ -98,6 +98,23 @@ struct Answer {
     content: Content,
 }
 
+/// Of a connection, what is left to be done about it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Connection {
+    is_ready: bool,
+    is_leaving: bool,
+    /// By the finalizer that is there while somebody refers to it.
+    is_held: bool,
+}
+
+/// A process began to read a Secret.
+struct Look {
+    who: String,
+    at: Duration,
+    namespace: String,
+    name: String,
+}
+
 /// Everything that is written down.
 #[derive(Default)]
 pub(crate) struct Books {
@@ -106,13 +123,15 @@ pub(crate) struct Books {
     workloads: BTreeMap<(String, Workload), Arc<Value>>,
     upstream: BTreeMap<String, Vec<(Duration, Content)>>,
     answers: Vec<Answer>,
+    looks: Vec<Look>,
+    /// Processes that were answered from before, and when.
+    deceived: Vec<(String, Duration)>,
     /// Secrets that hold a token, by namespace and name: a person made them, and a resource may be told to keep one.
     tokens: Vec<Key>,
     violations: Vec<Violation>,
     /// What became of Secrets and workloads by the last write, for the story.
     told: Vec<String>,
-    /// Whether each connection is ready.
-    connections: BTreeMap<Key, bool>,
+    connections: BTreeMap<Key, Connection>,
     /// When workloads were restarted, by namespace and name.
     restarts: BTreeMap<Key, Vec<Duration>>,
 }
@@ -142,6 +161,21 @@ impl Ledger {
     pub(crate) fn answered(&self, at: Duration, who: &str, vault: &str, names: &[String], content: Content) {
         let answer = Answer { who: who.to_owned(), at, vault: vault.to_owned(), names: names.to_vec(), content };
         self.books().answers.push(answer);
+    }
+
+    /// A call of an operator arrives, and what happens to it.
+    pub(crate) fn called(&self, call: &Call, fault: &Fault) {
+        if call.verb != Verb::Get || !cast::is_operator(&call.who) {
+            return;
+        }
+        let mut books = self.books();
+        if call.resource == "secrets" {
+            let (who, at) = (call.who.clone(), call.at);
+            books.looks.push(Look { who, at, namespace: call.namespace.clone(), name: call.name.clone() });
+        }
+        if matches!(fault, Fault::StaleAt(_)) {
+            books.deceived.push((call.who.clone(), call.at));
+        }
     }
 
     /// A Secret that a person keeps a token in.
@@ -182,7 +216,10 @@ impl Books {
                 let key = (write.namespace.clone(), write.name.clone());
                 match &write.new {
                     Some(new) => {
-                        self.connections.insert(key, Resource::of(new).status.says("Ready", "True", "Reachable"))
+                        let is_ready = Resource::of(new).status.says("Ready", "True", "Reachable");
+                        let is_leaving = new.pointer("/metadata/deletionTimestamp").is_some();
+                        let is_held = cast::is_held(new);
+                        self.connections.insert(key, Connection { is_ready, is_leaving, is_held })
                     }
                     None => self.connections.remove(&key),
                 };

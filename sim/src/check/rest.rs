@@ -82,7 +82,8 @@ impl Books {
         if status.last_rollout != version || status.content_hash != version {
             return say(Invariant::I5, "the record is not settled".to_owned());
         }
-        if self.connections.get(&(namespace.to_owned(), "conn".to_owned())) == Some(&false) {
+        let connection = self.connections.get(&(namespace.to_owned(), "conn".to_owned()));
+        if connection.is_some_and(|connection| !connection.is_ready && !connection.is_leaving) {
             return say(Invariant::I5, "its connection works, and is not said to be ready".to_owned());
         }
         if status.observed_generation != Some(resource.generation) {
@@ -95,6 +96,10 @@ impl Books {
         let say = |what: &str| Err((Invariant::I4, format!("{namespace}/{name}: {what}")));
         if self.living(namespace, name).is_some() {
             return say("the resource is still there");
+        }
+        let is_used = self.keepers.values().any(|keeper| !keeper.is_gone);
+        if !is_used && self.connections.values().any(|connection| connection.is_held) {
+            return say("a connection is held for it, and it is gone");
         }
         let kept = self
             .keepers

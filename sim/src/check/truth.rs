@@ -16,14 +16,15 @@ const LONGEST_PASS: Duration = Duration::from_secs(140);
 impl Books {
     pub(super) fn status_written(&mut self, write: &WriteRecord, uid: &str, before: Option<&Resource>) {
         let Some(keeper) = self.keepers.get(uid) else { return };
-        let resource = keeper.resource.clone();
-        let status = &resource.status;
+        let observed = keeper.as_observed().clone();
+        let status = keeper.resource.status.clone();
         let was = before.map(|before| before.status.clone()).unwrap_or_default();
         let what = format!("the status of {}/{}", write.namespace, write.name);
         let mut wrong = Vec::new();
         if status.last_synced != was.last_synced
             && let Some(at) = status.last_synced
-            && !self.was_true_at(&resource, since_epoch(at))
+            && !self.was_deceived(&write.who, write.at)
+            && !self.was_true_at(&observed, since_epoch(at))
         {
             wrong.push(format!("{what} says synced at {at}, when the target was not what FerrVault had answered"));
         }
@@ -35,12 +36,18 @@ impl Books {
             wrong.push(format!("{what} says that every workload was restarted, and one was not"));
         }
         let settled = status.says("Ready", "True", "Synced") && status.says("RolloutRestarted", "True", "Restarted");
-        if settled && status.content_hash != status.last_rollout {
+        if settled && status.content_hash != status.last_rollout && !self.was_deceived(&write.who, write.at) {
             wrong.push(format!("{what} says Synced and Restarted, and of two versions"));
         }
         for what in wrong {
             self.violate(write.at, Invariant::I5, what);
         }
+    }
+
+    /// Whether what a process writes now follows from a read that was answered from before. Nobody can tell such an
+    /// answer from a true one; at rest the status has to be true all the same.
+    fn was_deceived(&self, who: &str, at: Duration) -> bool {
+        self.deceived.iter().any(|(deceived, since)| deceived == who && *since <= at && *since + LONGEST_PASS >= at)
     }
 
     /// Whether some process had an answer at `at` that the target equalled since it came.
@@ -62,10 +69,14 @@ impl Books {
         let history = history.map(Vec::as_slice).unwrap_or_default();
         last.into_iter().any(|answer| {
             let wanted = resource.wanted(&answer.content);
+            // The target was read before FerrVault was asked (rule 4), and need not have been the same since.
+            let looks = self.looks.iter().filter(|look| look.who == answer.who && look.at <= answer.at);
+            let looks = looks.filter(|look| look.namespace == resource.namespace && look.name == resource.target);
+            let since = looks.map(|look| look.at).max().unwrap_or(answer.at);
             let ends = history.iter().skip(1).map(|(at, _)| *at).chain([Duration::MAX]);
             history.iter().zip(ends).any(|((from, secret), to)| {
                 let holds = secret.as_ref().is_some_and(|secret| Some(&secret.content) == wanted.as_ref());
-                holds && *from <= until && to >= answer.at
+                holds && *from <= until && to >= since
             })
         })
     }

@@ -173,6 +173,19 @@ pub(super) fn all() -> Vec<Scenario> {
             .counts_for(3)
             .wakes_by(Wake::Edit)
             .restarts("api", 1),
+        Scenario::new(
+            "no-schedule-in-debt",
+            "the interval is 0s, and a restart is owed to a workload that appears later",
+        )
+        .before([api()])
+        .before(synced(db_and_api().every("0s").restarts("Deployment", "worker")))
+        .at(0, Act::Upstream("db", 'B'))
+        .at(0, Act::Change(Kind::Resource, "db", json!({ "spec": { "refreshInterval": "0h" } })))
+        .at(9, worker())
+        .counts_for(24)
+        .wakes_by(Wake::Edit)
+        .restarts("api", 1)
+        .restarts("worker", 1),
         Scenario::new("key-missing", "a wanted key is gone from the vault and comes back with new content")
             .before([api()])
             .before(synced(db_and_api().names(&["USER", "PASSWORD"])))
