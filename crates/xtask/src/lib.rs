@@ -7,6 +7,7 @@ pub mod checks;
 pub mod control_plane;
 pub mod crds;
 pub mod demo;
+pub mod end_to_end;
 pub mod process;
 pub mod programs;
 pub mod promtool;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use xtask::control_plane::{self, StartOptions, build, foreground};
-use xtask::{checks, crds, demo, process, promtool, repository, simulation, test_run};
+use xtask::{checks, crds, demo, end_to_end, process, promtool, repository, simulation, test_run};
 
 /// One door to everything that is done with this repository.
 ///
@@ -35,6 +35,9 @@ enum Commands {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<std::ffi::OsString>,
     },
+    /// Long stories on a real control plane; each ends with what did not hold.
+    #[command(subcommand)]
+    E2e(EndToEnd),
     /// Check format, lints, documentation, the one crypto provider and the generated files.
     Lint,
     /// Show where promtool is, which the tests of metrics and alerts need; fetched from Debian's archive if need be.
@@ -69,6 +72,19 @@ enum ControlPlane {
         /// Print the path of the kubeconfig only: export KUBECONFIG=$(cargo xtask control-plane status --kubeconfig)
         #[arg(long)]
         kubeconfig: bool,
+    },
+}
+
+#[derive(Subcommand)]
+enum EndToEnd {
+    /// Stop the operator in each way that it can stop, and measure how soon that shows, where, and what is lost by it.
+    ///
+    /// `cargo xtask e2e silence --list` shows the ways, `--help` what else there is to say.
+    #[command(disable_help_flag = true)]
+    Silence {
+        /// Arguments of the story.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<std::ffi::OsString>,
     },
 }
 
@@ -204,6 +220,7 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
             test_run::run(&options).await?;
         }
         Commands::Sim { args } => simulation::run(&args)?,
+        Commands::E2e(EndToEnd::Silence { args }) => end_to_end::silence(&args).await?,
         Commands::Lint => checks::run()?,
         Commands::Promtool => println!("{}", promtool::ensure()?.display()),
         Commands::Crds { check: true } => crds::check(&repository::root())?,

@@ -188,7 +188,7 @@ pub fn build_products() -> Result<(), Error> {
 }
 
 /// Where this program is, even when a build has just replaced the file that it was started from.
-fn xtask_bin() -> PathBuf {
+pub(crate) fn xtask_bin() -> PathBuf {
     let path = std::env::current_exe().unwrap_or_default();
     match path.to_str().and_then(|text| text.strip_suffix(" (deleted)")) {
         Some(text) => PathBuf::from(text),

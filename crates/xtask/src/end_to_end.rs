@@ -1,0 +1,67 @@
+//! `cargo xtask e2e`: the long stories on a real control plane, each a program of the package `ferrvault-e2e`.
+//!
+//! Builds what they run as processes and hands over; what there is to say is said by the program itself.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use crate::control_plane::{self, build};
+use crate::process::XTASK_BIN;
+use crate::{promtool, repository, test_run};
+
+/// The operator with the hooks of its tests compiled in: a program of its own, beside the one that ships.
+const OPERATOR_WITH_HOOKS: &str = "ferrvault-operator-with-test-hooks";
+
+/// Why a story was not told to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No control plane.
+    #[error(transparent)]
+    ControlPlane(#[from] control_plane::Error),
+    /// A program could not be built.
+    #[error(transparent)]
+    NotBuilt(#[from] test_run::Error),
+    /// Cargo could not be started.
+    #[error("cargo cannot be started: {0}")]
+    Cargo(#[from] std::io::Error),
+    /// The program said what did not hold.
+    #[error("it does not hold")]
+    DoesNotHold,
+}
+
+/// Builds the products and runs the program `name` with `args`.
+pub async fn run(name: &str, args: &[OsString]) -> Result<(), Error> {
+    if !args.iter().any(|arg| arg == "--help" || arg == "--list") {
+        build::ensure(None).await?;
+        // What cannot be judged without it says so itself.
+        if let Err(why) = promtool::ensure() {
+            eprintln!("{why}");
+        }
+        test_run::build_products()?;
+    }
+    let status = Command::new(repository::cargo())
+        .args(["run", "--quiet", "--package", "ferrvault-e2e", "--bin", name, "--"])
+        .args(args)
+        .current_dir(repository::root())
+        .env(XTASK_BIN, test_run::xtask_bin())
+        .env(repository::OPERATOR_BIN, repository::operator_bin())
+        .env(repository::DEV_BIN, repository::dev_bin())
+        .status()?;
+    if status.success() { Ok(()) } else { Err(Error::DoesNotHold) }
+}
+
+/// Runs `silence`, which needs the operator with hooks besides.
+pub async fn silence(args: &[OsString]) -> Result<(), Error> {
+    if !args.iter().any(|arg| arg == "--help" || arg == "--list") {
+        build_operator_with_hooks()?;
+    }
+    run("silence", args).await
+}
+
+/// Builds the operator with the hooks of its tests, beside the one that ships.
+pub fn build_operator_with_hooks() -> Result<(), Error> {
+    let args = ["build", "--package", "ferrvault-operator", "--features", "test-hooks", "--bin", OPERATOR_WITH_HOOKS];
+    eprintln!("== cargo {}", args.join(" "));
+    let status = Command::new(repository::cargo()).args(args).current_dir(repository::root()).status()?;
+    if status.success() { Ok(()) } else { Err(test_run::Error::NotBuilt.into()) }
+}
