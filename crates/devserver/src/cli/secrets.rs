@@ -32,7 +32,7 @@ pub(super) struct SetArgs {
 pub(super) struct RotateArgs {
     #[command(flatten)]
     vault: VaultArgs,
-    /// The secret; created if there is none
+    /// The secret, which has to be there: `set` makes one
     key: String,
     /// Random bytes in the new value, which is written in base64url
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -78,8 +78,20 @@ pub(super) async fn set(args: SetArgs, client: &Client, out: &mut (dyn Write + S
 
 pub(super) async fn rotate(args: RotateArgs, client: &Client, out: &mut (dyn Write + Send)) -> Result<(), CliError> {
     let vault = client.find_vault(&args.vault.vault, &args.vault.place).await?;
+    // A mistyped name would otherwise become a second secret, and the one that was meant would stay as it is.
+    if !summaries(&vault, client).await?.iter().any(|secret| secret.name == args.key) {
+        return Err(CliError::Usage(format!(
+            "there is no secret {:?} in {} to rotate; see `list`, or make it with `set`",
+            args.key, vault.name
+        )));
+    }
     let values = BTreeMap::from([(args.key, random_text(usize::from(args.bytes))?)]);
     write(&vault, values, client, out).await
+}
+
+/// What is in a vault, without values.
+async fn summaries(vault: &Vault, client: &Client) -> Result<Vec<SecretSummary>, CliError> {
+    client.get(&["v1", "operator", "secrets", "list"], &[("vault", &vault.id)]).await
 }
 
 async fn write(
@@ -107,8 +119,7 @@ pub(super) async fn unset(args: UnsetArgs, client: &Client, out: &mut (dyn Write
 
 pub(super) async fn list(args: ListArgs, client: &Client, out: &mut (dyn Write + Send)) -> Result<(), CliError> {
     let vault = client.find_vault(&args.vault.vault, &args.vault.place).await?;
-    let secrets: Vec<SecretSummary> =
-        client.get(&["v1", "operator", "secrets", "list"], &[("vault", &vault.id)]).await?;
+    let secrets = summaries(&vault, client).await?;
     let width = secrets.iter().map(|secret| secret.name.chars().count()).max().unwrap_or_default().max(4);
     writeln!(out, "{:width$}  {:>7}  UPDATED", "NAME", "VERSION")?;
     for secret in secrets {
@@ -121,8 +132,7 @@ pub(super) async fn get(args: GetArgs, client: &Client, out: &mut (dyn Write + S
     let vault = client.find_vault(&args.vault.vault, &args.vault.place).await?;
     let missing = || CliError::Usage(format!("there is no secret {:?} in {}; see `list`", args.key, vault.name));
     if !args.show {
-        let secrets: Vec<SecretSummary> =
-            client.get(&["v1", "operator", "secrets", "list"], &[("vault", &vault.id)]).await?;
+        let secrets = summaries(&vault, client).await?;
         let secret = secrets.into_iter().find(|secret| secret.name == args.key).ok_or_else(missing)?;
         writeln!(out, "{}: {} is at version {} since {}", vault.name, secret.name, secret.version, secret.updated_at)?;
         writeln!(out, "add --show to print its value")?;

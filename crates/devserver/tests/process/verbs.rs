@@ -67,11 +67,12 @@ fn mistakes_say_what_to_change() {
     let served = Served::start(&data, &[]);
     served.told(&["vault", "create", "twice"]);
     served.told(&["vault", "create", "twice", "--organization", "acme", "--project", "shop"]);
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["set", "app", "A=b"], "vault create app"),
         (&["vault", "create", "twice"], "default/default already"),
         (&["list", "twice"], "acme/shop, default/default"),
         (&["unset", "twice", "A", "--project", "default"], "no secret \"A\""),
+        (&["rotate", "twice", "A", "--project", "default"], "make it with `set`"),
         (&["get", "twice", "A", "--project", "default"], "see `list`"),
         (&["get", "twice", "A", "--show", "--project", "default"], "see `list`"),
         (&["vault", "list", "--token", "fft_wrong"], "check --token"),

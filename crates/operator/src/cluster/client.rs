@@ -55,7 +55,7 @@ pub enum NoCluster {
     #[error("the pod's service account cannot be used: {0}")]
     InCluster(#[source] InClusterError),
     /// The kubeconfig cannot be used.
-    #[error("the kubeconfig cannot be used: {0}. Set KUBECONFIG to a file that names a cluster")]
+    #[error("the kubeconfig cannot be used: {}. Set KUBECONFIG to a file that names a cluster", spelled(.0))]
     Kubeconfig(#[source] KubeconfigError),
     /// The configuration was read but no client can be made of it.
     #[error("no client can be made of the {source_name}: {error}")]
@@ -66,6 +66,14 @@ pub enum NoCluster {
         #[source]
         error: Box<kube::Error>,
     },
+}
+
+/// The library quotes a path within quotes; for the one mistake that everybody makes once, words of our own.
+fn spelled(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(why, path) => format!("{} cannot be read: {why}", path.display()),
+        other => other.to_string(),
+    }
 }
 
 /// Finds the cluster: `KUBECONFIG` if set, else the service account inside a pod, else the default kubeconfig.
@@ -147,6 +155,15 @@ mod tests {
 
     fn config(address: &str) -> Config {
         Config::new(format!("http://{address}").parse().unwrap())
+    }
+
+    #[test]
+    fn a_kubeconfig_that_is_not_there_is_named_without_quotes() {
+        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let error = NoCluster::Kubeconfig(KubeconfigError::ReadConfig(missing, "/home/me/.kube/config".into()));
+        let said = error.to_string();
+        assert!(said.contains("used: /home/me/.kube/config cannot be read: "), "{said}");
+        assert!(!said.contains(['\'', '"']), "{said}");
     }
 
     #[test]

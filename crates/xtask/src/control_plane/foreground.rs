@@ -32,6 +32,7 @@ pub async fn up(options: StartOptions) -> Result<(), Error> {
         started.elapsed().as_secs_f64()
     );
     println!("  export KUBECONFIG={}", plane.kubeconfig().display());
+    println!("  {}", plane.tools().export_of_cache());
     println!("  export PATH={}:$PATH    # kubectl, helm", plane.binaries().folder().display());
     println!("Ctrl-C ends it, or `cargo xtask control-plane down` from elsewhere; nothing of it is kept.");
     let why = stop.requested_or_failed(&plane).await?;

@@ -13,6 +13,9 @@ use super::{Binaries, Component, Error};
 /// A `helm install` that waits for hooks is the slowest of these calls and takes seconds.
 const LIMIT: Duration = Duration::from_mins(2);
 
+/// Names the folder in which kubectl remembers what a cluster serves; without it that is below the user's home.
+pub(crate) const KUBECACHEDIR: &str = "KUBECACHEDIR";
+
 /// The command line tools for one cluster.
 #[derive(Clone, Debug)]
 pub struct Tools {
@@ -27,6 +30,15 @@ impl Tools {
     /// below `home`.
     pub fn new(binaries: Binaries, kubeconfig: Option<PathBuf>, context: Option<String>, home: PathBuf) -> Self {
         Self { binaries, kubeconfig, context, home }
+    }
+
+    /// What a person types so that a kubectl of their own keeps its cache where these do.
+    pub fn export_of_cache(&self) -> String {
+        format!("export {KUBECACHEDIR}={}", self.kubectl_cache().display())
+    }
+
+    fn kubectl_cache(&self) -> PathBuf {
+        self.home.join("kubectl")
     }
 
     /// Runs kubectl and returns what it wrote. Values never go into arguments, which errors show: see `kubectl_with`.
@@ -62,7 +74,7 @@ impl Tools {
         }
         command
             .args(args)
-            .env("KUBECACHEDIR", self.home.join("kubectl"))
+            .env(KUBECACHEDIR, self.kubectl_cache())
             .env("HELM_CACHE_HOME", self.home.join("helm/cache"))
             .env("HELM_CONFIG_HOME", self.home.join("helm/config"))
             .env("HELM_DATA_HOME", self.home.join("helm/data"))

@@ -91,8 +91,10 @@ impl Cluster {
     /// What a person types so that kubectl talks to this cluster.
     pub(super) fn exports(&self) -> Vec<String> {
         let path = format!("export PATH={}:$PATH", self.binaries.folder().display());
+        // Or kubectl would remember this cluster below the user's home, long after it is gone.
+        let cache = self.tools.export_of_cache();
         match (&self.plane, &self.context) {
-            (Some(plane), _) => vec![format!("export KUBECONFIG={}", plane.kubeconfig().display()), path],
+            (Some(plane), _) => vec![format!("export KUBECONFIG={}", plane.kubeconfig().display()), cache, path],
             (None, Some(context)) => vec![format!("kubectl config use-context {context}")],
             (None, None) => Vec::new(),
         }

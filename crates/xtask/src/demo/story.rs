@@ -87,6 +87,11 @@ impl Story {
         let operator = Operator::start(&deployment, &kubeconfig, "demo", &log).await?;
         operator.ready().await?;
         narrate::line(&format!("ferrvault-operator runs as {SYSTEM}/{account} and says that it is ready"));
+        narrate::line(&format!(
+            "its probes: {} and /readyz; its metrics: {}",
+            operator.probe_url("healthz"),
+            operator.metrics_url()
+        ));
         let as_operator = client(&kubeconfig).await?;
         for (verb, group, resource, allowed) in [
             ("patch", "apps", "deployments", true),

@@ -64,12 +64,17 @@ impl Operator {
 
     /// Status and text of `healthz` or `readyz`.
     pub async fn probe(&self, name: &str) -> Result<(u16, String), Error> {
-        self.get(&format!("http://{}/{name}", self.probes)).await
+        self.get(&self.probe_url(name)).await
     }
 
     /// The page of its metrics.
     pub async fn metrics(&self) -> Result<String, Error> {
         Ok(self.get(&self.metrics_url()).await?.1)
+    }
+
+    /// Where a probe of it is.
+    pub fn probe_url(&self, name: &str) -> String {
+        format!("http://{}/{name}", self.probes)
     }
 
     /// Where its metrics are.

@@ -37,6 +37,14 @@ impl Story {
         ] {
             println!("   {command:<55} # {effect}");
         }
+        if let Some(operator) = &self.operator {
+            for (url, effect) in [
+                (operator.probe_url("healthz"), "whether the operator is well"),
+                (operator.metrics_url(), "its numbers"),
+            ] {
+                println!("   {:<55} # {effect}", format!("curl {url}"));
+            }
+        }
         let log = self.cluster.folder().join("operator.log");
         println!("   {:<55} # what the operator says", format!("tail -f {}", log.display()));
         println!("\n   Ctrl-C ends everything.");
