@@ -34,7 +34,7 @@ impl Clock {
     /// The time now.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
-            Source::System => Timestamp::now(),
+            Source::System => crate::hooks::wall(Timestamp::now()),
             // A simulation that outlives the calendar stands still at its end instead of failing.
             Source::Simulated { epoch, started } => SignedDuration::try_from(started.elapsed())
                 .ok()

@@ -17,6 +17,7 @@ use crate::connection;
 use crate::context::Context;
 use crate::entropy::Entropy;
 use crate::ferrvault::{Credentials, FerrVault, OidcLimits};
+use crate::hooks;
 use crate::leader::Leadership;
 use crate::queue::{Limits, Queue};
 use crate::secret;
@@ -190,16 +191,16 @@ impl Controllers {
             let queue = self.queues.resources.clone();
             let stop = stop.clone();
             async move {
-                let pass = move |key, due| secret::pass(Arc::clone(&ctx), key, due);
-                queue.run(pass, move |key| secret::after_panic(&on_panic, key), stop).await;
+                let pass = move |key, due| hooks::held(secret::pass(Arc::clone(&ctx), key, due));
+                hooks::held_queue(queue.run(pass, move |key| secret::after_panic(&on_panic, key), stop)).await;
             }
         };
         let connections = {
             let (ctx, on_panic) = (Arc::clone(&self.ctx), Arc::clone(&self.ctx));
             let queue = self.queues.connections.clone();
             async move {
-                let pass = move |key, due| connection::pass(Arc::clone(&ctx), key, due);
-                queue.run(pass, move |key| connection::after_panic(&on_panic, key), stop).await;
+                let pass = move |key, due| hooks::held(connection::pass(Arc::clone(&ctx), key, due));
+                hooks::held_queue(queue.run(pass, move |key| connection::after_panic(&on_panic, key), stop)).await;
             }
         };
         async move {

@@ -13,6 +13,7 @@ pub mod controllers;
 pub mod entropy;
 pub mod ferrvault;
 pub mod hardening;
+mod hooks;
 pub mod key;
 pub mod leader;
 pub mod logging;

@@ -14,7 +14,7 @@ use ferrvault_vault::RetryPolicy;
 /// For calls on threads that cannot be cut off, as looking up a host name: nobody waits for their answer any more.
 const ABANDON: Duration = Duration::from_millis(100);
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args = match Args::read(env::args_os()) {
         Ok(args) => args,
         Err(error) => error.exit(),

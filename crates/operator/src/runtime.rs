@@ -30,6 +30,7 @@ use crate::cluster::watch::{Started, WatchHealth};
 use crate::controllers::{Controllers, Parts};
 use crate::entropy::Entropy;
 use crate::ferrvault::Http;
+use crate::hooks;
 use crate::key::ObjectKey;
 use crate::leader::{Candidate, Elector, Leadership, LeaseTimes};
 use crate::settings::Settings;
@@ -70,8 +71,9 @@ pub enum Fatal {
 /// Works until a signal comes, and ends in good order.
 pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
     let mut signals = Signals::new().map_err(Fatal::Signals)?;
+    hooks::start();
     let surroundings = Surroundings::look();
-    let subjects = Subjects::new(settings.stall_threshold);
+    let subjects = Subjects::new(hooks::patience(settings.stall_threshold));
     let (metrics, probes) = (sockets.metrics_address(), sockets.probe_address());
     let admin = Admin::start(sockets, &subjects).map_err(Fatal::Admin)?;
     let (config, source) = client::configuration().await?;

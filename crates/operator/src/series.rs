@@ -76,7 +76,7 @@ fn of_resource(ctx: &Context, key: ObjectKey, resource: &FerrVaultSecret, awaite
 /// Whether passes over the resource end as they should: by what the watchdog has written, and, where it cannot write, by
 /// what the queue knows. A scheduled pass that is merely late is told by the times, without a judgement of this process.
 fn is_fresh(resource: &FerrVaultSecret, awaited: Option<Duration>) -> bool {
-    let ages = Ages { attempted: Duration::ZERO, awaited };
+    let ages = Ages { attempted: Duration::ZERO, awaited: awaited.map(crate::hooks::stretched) };
     let in_time = freshness::judge(resource.is_suspended(), Duration::ZERO, ages).is_true();
     let conditions = resource.status.iter().flat_map(|status| &status.conditions);
     in_time && !says(conditions, condition::FRESH, "False")

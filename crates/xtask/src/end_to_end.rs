@@ -3,6 +3,7 @@
 //! Builds what they run as processes and hands over; what there is to say is said by the program itself.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::control_plane::{self, build};
@@ -58,9 +59,19 @@ pub async fn silence(args: &[OsString]) -> Result<(), Error> {
     run("silence", args).await
 }
 
+/// Where the operator with hooks is.
+pub fn operator_with_hooks_bin() -> PathBuf {
+    repository::target_dir().join("debug").join(OPERATOR_WITH_HOOKS)
+}
+
 /// Builds the operator with the hooks of its tests, beside the one that ships.
 pub fn build_operator_with_hooks() -> Result<(), Error> {
-    let args = ["build", "--package", "ferrvault-operator", "--features", "test-hooks", "--bin", OPERATOR_WITH_HOOKS];
+    // The same packages as for the products, so that what both need is built the same, once.
+    let args = [
+        ["build", "--package", "ferrvault-operator", "--package", "ferrvault-devserver"].as_slice(),
+        &["--features", "ferrvault-operator/test-hooks", "--bin", OPERATOR_WITH_HOOKS],
+    ]
+    .concat();
     eprintln!("== cargo {}", args.join(" "));
     let status = Command::new(repository::cargo()).args(args).current_dir(repository::root()).status()?;
     if status.success() { Ok(()) } else { Err(test_run::Error::NotBuilt.into()) }

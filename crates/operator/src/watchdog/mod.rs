@@ -30,6 +30,7 @@ use self::writes::Writes;
 use crate::cluster::access::Cluster;
 use crate::cluster::client::WATCHDOG_DEADLINE;
 use crate::context::Context;
+use crate::hooks;
 use crate::key::ObjectKey;
 use crate::pulse::Pulse;
 use crate::queue::Queue;
@@ -122,8 +123,11 @@ impl Watchdog {
                 attempted: attempts.age(&key, &resource, expected, wall),
                 awaited: awaited.get(&key).map(|since| now.saturating_duration_since((*since).max(term))),
             };
-            let freshness = freshness::judge(suspended, interval, ages);
-            let settling = freshness == Freshness::Stale && now.saturating_duration_since(term) < SETTLING;
+            let judged =
+                Ages { attempted: hooks::stretched(ages.attempted), awaited: ages.awaited.map(hooks::stretched) };
+            let freshness = freshness::judge(suspended, interval, judged);
+            let settling =
+                freshness == Freshness::Stale && now.saturating_duration_since(term) < hooks::patience(SETTLING);
             if !settling && is_worth_a_write(&resource, freshness) {
                 findings.push(Finding { key, resource, freshness, interval, ages });
             }
