@@ -15,6 +15,9 @@ use crate::cast;
 /// The namespace of everything that is not about namespaces.
 pub(crate) const NS: &str = "default";
 
+/// A workload with this label refuses every change of its pod template, as an admission policy lets it.
+pub const SEALED: &str = "e2e.example/sealed";
+
 /// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -71,6 +74,10 @@ pub enum Act {
     StripOnSight(Kind, &'static str, u32),
     /// The operator key is deleted.
     LoseKey,
+    /// Somebody puts something in the place of the operator key that is none.
+    SpoilKey,
+    /// The operator key that was spoilt is put back.
+    MendKey,
     /// From now on FerrVault never answers about this vault.
     Stall(&'static str),
 }
@@ -103,6 +110,8 @@ impl fmt::Display for Act {
                 write!(f, "somebody will strip the marks of {kind:?} {name} at once, {times}x")
             }
             Self::LoseKey => write!(f, "somebody deletes the operator key"),
+            Self::SpoilKey => write!(f, "somebody spoils the operator key"),
+            Self::MendKey => write!(f, "somebody puts the operator key back"),
             Self::Stall(vault) => write!(f, "FerrVault falls silent about vault {vault}"),
         }
     }
@@ -176,6 +185,23 @@ pub(crate) fn delete(api: &ApiServer, kind: Kind, name: &str) {
         Kind::DaemonSet => api.delete::<DaemonSet>(NS, name),
         Kind::Namespace => api.delete::<Namespace>("", name),
     }
+}
+
+/// Whether a workload is under the admission policy that refuses changes of its template.
+pub(crate) fn is_sealed(workload: &Value) -> bool {
+    workload.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| labels.contains_key(SEALED))
+}
+
+/// The answer of the API server to a change that its policy refuses.
+pub(crate) fn refused_by_policy(plural: &str, kind: &str, name: &str) -> Value {
+    let policy = "sealed-workloads";
+    let says =
+        format!("ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: this object is sealed");
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Invalid", "code": 422,
+        "message": format!("{plural}.apps \"{name}\" is forbidden: {says}"),
+        "details": { "name": name, "group": "apps", "kind": kind, "causes": [{ "message": says }] },
+    })
 }
 
 /// Removes every mark of ours from a pod template.

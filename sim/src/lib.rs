@@ -21,7 +21,7 @@ mod story;
 mod upstream;
 mod world;
 
-pub use act::{Act, Kind};
+pub use act::{Act, Kind, SEALED};
 pub use broken::{Variant, all as variants};
 pub use check::{End, Invariant, Violation};
 pub use explore::{Catch, Effort, Failure, Pairs, Progress, Shard, Tally, catch, pairs, singles};

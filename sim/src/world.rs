@@ -11,6 +11,7 @@ use std::time::Duration;
 use ferrvault_core::content::SecretBytes;
 use ferrvault_operator::admin::Metrics;
 use ferrvault_operator::clock::Clock;
+use ferrvault_operator::cluster::operator_key;
 use ferrvault_operator::entropy::Entropy;
 use ferrvault_testkit::{ApiServer, Call, EPOCH_SECONDS, Fault, ScriptedVault, VaultFault, Verb, WriteRecord, build};
 use jiff::Timestamp;
@@ -56,6 +57,8 @@ pub(crate) struct World {
     ended: BTreeMap<&'static str, (Instant, bool)>,
     broken: Option<Variant>,
     server: Server,
+    /// The operator key, while something else is in its place.
+    key: Option<serde_json::Value>,
 }
 
 impl World {
@@ -79,6 +82,7 @@ impl World {
             ended: BTreeMap::new(),
             broken,
             server,
+            key: None,
             api,
         };
         let (ledger, faults, notes) = (world.ledger.clone(), world.faults.clone(), world.notes.clone());
@@ -270,6 +274,18 @@ impl World {
             }
             Act::StripOnSight(kind, name, times) => self.strip_on_sight(*kind, name, *times),
             Act::LoseKey => self.api.delete::<Secret>(SYSTEM, KEY_SECRET),
+            Act::SpoilKey => {
+                self.key = self.api.get_json("", "secrets", SYSTEM, KEY_SECRET);
+                // It is immutable: a person has to make it anew.
+                self.api.delete::<Secret>(SYSTEM, KEY_SECRET);
+                self.put(&build::secret(SYSTEM, KEY_SECRET).key(operator_key::DATA_KEY, "too short"));
+            }
+            Act::MendKey => {
+                if let Some(key) = self.key.take() {
+                    self.api.delete::<Secret>(SYSTEM, KEY_SECRET);
+                    self.api.apply_json(key);
+                }
+            }
             Act::Stall(vault) => {
                 let stalled = (*vault).to_owned();
                 let falls_silent = move |call: &ferrvault_testkit::VaultCall| {
@@ -320,6 +336,9 @@ fn before_call(
     call: &Call,
 ) -> Fault {
     let fault = faults.at_call(call);
+    if fault == Fault::None && call.verb.is_write() && call.group == "apps" {
+        return by_policy(server, call);
+    }
     if call.verb != Verb::Get || call.name != TOKEN_SECRET || call.resource != "secrets" {
         return fault;
     }
@@ -335,6 +354,18 @@ fn before_call(
     };
     tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(call.who.clone(), read);
     fault
+}
+
+/// What the admission policy says to a write of an operator: whatever it writes of a workload is in the template.
+fn by_policy(server: &Server, call: &Call) -> Fault {
+    let found = server.with(|api| api.get_json(&call.group, &call.resource, &call.namespace, &call.name)).flatten();
+    match found {
+        Some(workload) if act::is_sealed(&workload) && cast::is_operator(&call.who) => {
+            let kind = cast::text(&workload, "/kind");
+            Fault::Nonsense(422, act::refused_by_policy(&call.resource, kind, &call.name).to_string())
+        }
+        _ => Fault::None,
+    }
 }
 
 fn is_workload(resource: &str) -> bool {

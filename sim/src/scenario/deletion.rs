@@ -130,5 +130,21 @@ pub(super) fn all() -> Vec<Scenario> {
         .at(0, Act::Start(ONE))
         .counts_for(4)
         .restarts("api", 1),
+        whole(
+            "key-unreadable",
+            "what is in the place of the operator key is none; it is put back while content changes",
+        )
+        .before([Act::Stop(ONE), Act::SpoilKey])
+        .at(0, Act::Start(ONE))
+        .at(3, Act::Upstream("db", 'B'))
+        .at(3, Act::MendKey)
+        .counts_for(8)
+        .restarts("api", 1),
+        whole("key-unreadable-and-made-anew", "the operator key is spoilt, and in the end deleted")
+            .before([Act::Stop(ONE), Act::SpoilKey])
+            .at(0, Act::Start(ONE))
+            .at(3, Act::LoseKey)
+            .counts_for(8)
+            .restarts("api", 0),
     ]
 }

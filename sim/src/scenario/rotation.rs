@@ -5,7 +5,7 @@ use ferrvault_testkit::build;
 use serde_json::json;
 
 use super::{Scenario, Wake, api, db, db_and_api, nudge, synced, worker};
-use crate::act::{Act, Kind, NS};
+use crate::act::{Act, Kind, NS, SEALED};
 use crate::check::End;
 
 pub(super) fn all() -> Vec<Scenario> {
@@ -144,6 +144,15 @@ pub(super) fn all() -> Vec<Scenario> {
             .at(0, nudge(1))
             .counts_for(2)
             .restarts("api", 1),
+        Scenario::new("template-refused", "an admission policy refuses one of two templates, and lets go later")
+            .before([Act::Put(build::deployment(NS, "api").labelled(SEALED, "true")), worker()])
+            .before(synced(api_and_worker()))
+            .at(0, Act::Upstream("db", 'B'))
+            .at(0, nudge(1))
+            .at(6, Act::Change(Kind::Deployment, "api", json!({ "metadata": { "labels": { SEALED: null } } })))
+            .counts_for(20)
+            .restarts("api", 1)
+            .restarts("worker", 1),
         whole("mark-stripped", "a tool strips the mark, long after it was recorded")
             .at(0, Act::Upstream("db", 'B'))
             .at(0, nudge(1))

@@ -49,6 +49,24 @@ pub(super) fn all() -> Vec<Scenario> {
         .restarts("api", 0)
         .restarts("worker", 1),
         starts(
+            upgrade("upgrade-marks-on-some", "all was recorded, and one of two workloads carries no mark", 'A')
+                .before(left('A', Some('A')))
+                .before([marked("api", 'A')]),
+        )
+        .restarts("api", 0)
+        .restarts("worker", 0),
+        starts(
+            upgrade(
+                "upgrade-owed-marks-on-some",
+                "one of two workloads was restarted, the other never had a mark",
+                'B',
+            )
+            .before(left('B', Some('A')))
+            .before([marked("api", 'B')]),
+        )
+        .restarts("api", 0)
+        .restarts("worker", 1),
+        starts(
             upgrade("upgrade-secret-missing", "the target is gone; the marks tell what it was", 'A')
                 .before(left('A', Some('A')))
                 .before([marked("api", 'A'), Act::Delete(Kind::Secret, "db")]),
