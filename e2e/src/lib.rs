@@ -20,6 +20,7 @@ pub mod dev;
 pub mod eventually;
 pub mod objects;
 pub mod own;
+pub mod proxy;
 pub mod runner;
 pub mod scene;
 pub mod templates;
