@@ -179,6 +179,11 @@ impl Cluster {
         Operator::start(&release.deployment, &release.kubeconfig, pod, &log).await.unwrap()
     }
 
+    /// The API server's audit log.
+    pub fn audit_log(&self) -> &Path {
+        &self.audit
+    }
+
     /// The requests that were made so far.
     pub fn requests(&self) -> Vec<Request> {
         audit::read(&self.audit)

@@ -23,5 +23,6 @@ pub mod own;
 pub mod proxy;
 pub mod runner;
 pub mod scene;
+pub mod storm;
 pub mod templates;
 pub mod world;

@@ -19,8 +19,22 @@ type Key = (String, String);
 struct Seen {
     uid: String,
     resource_version: String,
+    generation: i64,
     /// Its pod templates, each as it was when it was another than the one before.
     templates: Vec<Value>,
+}
+
+/// What was seen of one workload, for who judges many at once.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its generation, which the API server counts: a second count beside the watch's own.
+    pub generation: i64,
+    /// Its pod templates, from that of its creation on.
+    pub templates: Vec<Value>,
 }
 
 /// The pod templates seen so far. Dropping it ends the watches.
@@ -47,6 +61,22 @@ impl Templates {
         let seen = lock(&self.seen);
         let seen = seen.get(&(kind.to_owned(), name.to_owned()))?;
         (seen.resource_version == resource_version).then(|| seen.templates.len() - 1)
+    }
+
+    /// How many workloads changed at least `changes` times since their creation.
+    pub fn reached(&self, changes: i64) -> usize {
+        lock(&self.seen).values().filter(|seen| seen.generation > changes).count()
+    }
+
+    /// Everything that was seen, by kind and name.
+    pub fn tally(&self) -> Vec<Tally> {
+        let tally = |((kind, name), seen): (&Key, &Seen)| Tally {
+            kind: kind.clone(),
+            name: name.clone(),
+            generation: seen.generation,
+            templates: seen.templates.clone(),
+        };
+        lock(&self.seen).iter().map(tally).collect()
     }
 }
 
@@ -81,6 +111,7 @@ fn note<K: Resource<DynamicType = ()> + serde::Serialize>(seen: &mut BTreeMap<Ke
         *entry = Seen { uid, ..Seen::default() };
     }
     entry.resource_version = object.meta().resource_version.clone().unwrap_or_default();
+    entry.generation = object.meta().generation.unwrap_or_default();
     let template = serde_json::to_value(object).unwrap_or_default()["spec"]["template"].clone();
     if entry.templates.last() != Some(&template) {
         entry.templates.push(template);

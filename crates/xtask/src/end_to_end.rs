@@ -3,12 +3,15 @@
 //! Builds what they run as processes and hands over; what there is to say is said by the program itself.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::control_plane::{self, build};
 use crate::process::XTASK_BIN;
 use crate::{promtool, repository, test_run};
+
+/// The operator that ships.
+const OPERATOR: &str = "ferrvault-operator";
 
 /// The operator with the hooks of its tests compiled in: a program of its own, beside the one that ships.
 const OPERATOR_WITH_HOOKS: &str = "ferrvault-operator-with-test-hooks";
@@ -40,15 +43,51 @@ pub async fn run(name: &str, args: &[OsString]) -> Result<(), Error> {
         }
         test_run::build_products()?;
     }
+    start(name, args, &repository::operator_bin(), &repository::dev_bin())
+}
+
+fn start(name: &str, args: &[OsString], operator: &Path, dev: &Path) -> Result<(), Error> {
     let status = Command::new(repository::cargo())
         .args(["run", "--quiet", "--package", "ferrvault-e2e", "--bin", name, "--"])
         .args(args)
         .current_dir(repository::root())
         .env(XTASK_BIN, test_run::xtask_bin())
-        .env(repository::OPERATOR_BIN, repository::operator_bin())
-        .env(repository::DEV_BIN, repository::dev_bin())
+        .env(repository::OPERATOR_BIN, operator)
+        .env(repository::DEV_BIN, dev)
         .status()?;
     if status.success() { Ok(()) } else { Err(Error::DoesNotHold) }
+}
+
+/// Runs `storm`, with the optimized operator if `--release` is among `args`.
+///
+/// It starts the operator again and again, so it gets copies of the programs: whatever is built meanwhile, every start is
+/// one of the same program.
+pub async fn storm(args: &[OsString]) -> Result<(), Error> {
+    if args.iter().any(|arg| arg == "--help") {
+        return run("storm", args).await;
+    }
+    build::ensure(None).await?;
+    test_run::build_products()?;
+    let mut operator = repository::operator_bin();
+    if args.iter().any(|arg| arg == "--release") {
+        build_optimized_operator()?;
+        operator = repository::target_dir().join("release").join(OPERATOR);
+    }
+    let copies = tempfile::tempdir()?;
+    let copy = |program: PathBuf, name: &str| -> std::io::Result<PathBuf> {
+        let copy = copies.path().join(name);
+        std::fs::copy(program, &copy)?;
+        Ok(copy)
+    };
+    let (operator, dev) = (copy(operator, OPERATOR)?, copy(repository::dev_bin(), "ferrvault-dev")?);
+    start("storm", args, &operator, &dev)
+}
+
+fn build_optimized_operator() -> Result<(), Error> {
+    let args = ["build", "--release", "--package", "ferrvault-operator", "--bin", OPERATOR];
+    eprintln!("== cargo {}", args.join(" "));
+    let status = Command::new(repository::cargo()).args(args).current_dir(repository::root()).status()?;
+    if status.success() { Ok(()) } else { Err(test_run::Error::NotBuilt.into()) }
 }
 
 /// Runs `silence`, which needs the operator with hooks besides.

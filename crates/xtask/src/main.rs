@@ -86,6 +86,15 @@ enum EndToEnd {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<std::ffi::OsString>,
     },
+    /// Kill, freeze and cut off the operator in the middle of rotations, and count the restarts that its workloads saw.
+    ///
+    /// `cargo xtask e2e storm --help` shows how large and how violent it can be.
+    #[command(disable_help_flag = true)]
+    Storm {
+        /// Arguments of the storm.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<std::ffi::OsString>,
+    },
 }
 
 #[derive(Args)]
@@ -221,6 +230,7 @@ async fn run(command: Commands) -> Result<(), Box<dyn std::error::Error>> {
         }
         Commands::Sim { args } => simulation::run(&args)?,
         Commands::E2e(EndToEnd::Silence { args }) => end_to_end::silence(&args).await?,
+        Commands::E2e(EndToEnd::Storm { args }) => end_to_end::storm(&args).await?,
         Commands::Lint => checks::run()?,
         Commands::Promtool => println!("{}", promtool::ensure()?.display()),
         Commands::Crds { check: true } => crds::check(&repository::root())?,

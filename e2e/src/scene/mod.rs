@@ -74,6 +74,11 @@ impl Scene {
         Self { cluster: Rc::clone(cluster), name, vault, templates, logs: RefCell::default() }
     }
 
+    /// The pod templates of the workloads here, as the independent watch sees them.
+    pub fn templates(&self) -> &Templates {
+        &self.templates
+    }
+
     /// The log of an operator that works here, to be shown when the scenario fails.
     pub fn log(&self, path: &Path) {
         self.logs.borrow_mut().push(path.to_owned());
