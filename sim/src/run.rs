@@ -91,6 +91,28 @@ pub fn run(setup: &Setup<'_>) -> Outcome {
 
 async fn told(setup: &Setup<'_>) -> Outcome {
     let mut world = World::new(setup.seed, setup.broken);
+    let ledger = world.ledger.clone();
+    tokio::select! {
+        biased;
+        () = ledger.endless() => {}
+        () = play(&mut world, setup) => {}
+    }
+    nothing_given_away(&world);
+    let violations = world.ledger.violations();
+    let story = if setup.tells || !violations.is_empty() { story::tell(&world) } else { String::new() };
+    let outcome = Outcome {
+        violations,
+        places: world.faults.places(),
+        all_happened: world.faults.fired() == setup.plan.len(),
+        story,
+        calls: world.api.last_call(),
+    };
+    world.end();
+    outcome
+}
+
+/// The run itself, up to its end.
+async fn play(world: &mut World, setup: &Setup<'_>) {
     for act in &setup.scenario.before {
         world.act(act).await;
     }
@@ -107,25 +129,13 @@ async fn told(setup: &Setup<'_>) -> Outcome {
     let wait = end.saturating_sub(world.now());
     world.pass(wait).await;
     world.faults.disarm();
-    if come_to_rest(&mut world, setup).await {
+    if come_to_rest(world, setup).await {
         if setup.plan.is_empty() {
-            restarts_are_as_told(&world, setup.scenario, beginning);
+            restarts_are_as_told(world, setup.scenario, beginning);
         }
-        stay_at_rest(&mut world, setup.scenario, &setup.plan).await;
-        be_awake(&mut world, setup.scenario).await;
+        stay_at_rest(world, setup.scenario, &setup.plan).await;
+        be_awake(world, setup.scenario).await;
     }
-    nothing_given_away(&world);
-    let violations = world.ledger.violations();
-    let story = if setup.tells || !violations.is_empty() { story::tell(&world) } else { String::new() };
-    let outcome = Outcome {
-        violations,
-        places: world.faults.places(),
-        all_happened: world.faults.fired() == setup.plan.len(),
-        story,
-        calls: world.api.last_call(),
-    };
-    world.end();
-    outcome
 }
 
 fn unrest(world: &World, ends: &[End]) -> Option<(Invariant, String)> {
@@ -137,7 +147,7 @@ fn unrest(world: &World, ends: &[End]) -> Option<(Invariant, String)> {
 }
 
 /// Lets time pass until every resource has come to its end.
-async fn come_to_rest(world: &mut World, setup: &Setup<'_>) -> bool {
+pub(crate) async fn come_to_rest(world: &mut World, setup: &Setup<'_>) -> bool {
     let unscheduled = setup.scenario.wake == Wake::Edit;
     let drops = setup.plan.iter().any(|(_, trouble)| trouble == Trouble::Dropped);
     let patience = match (unscheduled, drops) {

@@ -18,6 +18,7 @@ use std::time::Duration;
 use ferrvault_core::content::Content;
 use ferrvault_testkit::{Call, Fault, Verb, WriteRecord};
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use self::keeper::Keeper;
 use crate::cast::{self, Resource, Secret, Workload};
@@ -134,15 +135,31 @@ pub(crate) struct Books {
     connections: BTreeMap<Key, Connection>,
     /// When workloads were restarted, by namespace and name.
     restarts: BTreeMap<Key, Vec<Duration>>,
+    /// The second in which operators called last, and how often in it.
+    busy: (u64, usize),
 }
+
+/// Calls within one second beyond which operators only keep each other busy: a start makes about forty, and no scenario
+/// has more than a handful of objects.
+const BUSY: usize = 1_000;
+/// So often the same is said.
+const REPEATED: usize = 3;
 
 /// The checks of one run. Clones are the same ones.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<Books>>);
+pub(crate) struct Ledger {
+    books: Arc<Mutex<Books>>,
+    endless: Arc<Notify>,
+}
 
 impl Ledger {
     pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves once operators do nothing but call, so that time never passes again and the run would not end.
+    pub(crate) async fn endless(&self) {
+        self.endless.notified().await;
     }
 
     /// Every change of every object passes here. What there is to tell of it in the story.
@@ -165,10 +182,16 @@ impl Ledger {
 
     /// A call of an operator arrives, and what happens to it.
     pub(crate) fn called(&self, call: &Call, fault: &Fault) {
-        if call.verb != Verb::Get || !cast::is_operator(&call.who) {
+        if !cast::is_operator(&call.who) {
             return;
         }
         let mut books = self.books();
+        if books.is_too_busy(call.at) {
+            self.endless.notify_one();
+        }
+        if call.verb != Verb::Get {
+            return;
+        }
         if call.resource == "secrets" {
             let (who, at) = (call.who.clone(), call.at);
             books.looks.push(Look { who, at, namespace: call.namespace.clone(), name: call.name.clone() });
@@ -204,7 +227,23 @@ impl Ledger {
 
 impl Books {
     fn violate(&mut self, at: Duration, invariant: Invariant, what: String) {
+        // What goes wrong over and over says nothing new.
+        let again = self.violations.iter().filter(|known| known.invariant == invariant && known.what == what).count();
+        if again >= REPEATED {
+            return;
+        }
         self.violations.push(Violation { invariant, at, what });
+    }
+
+    /// Counts one call; whether it is the one too many.
+    fn is_too_busy(&mut self, at: Duration) -> bool {
+        let (second, calls) = self.busy;
+        self.busy = if second == at.as_secs() { (second, calls + 1) } else { (at.as_secs(), 1) };
+        let is_one_too_many = self.busy.1 == BUSY;
+        if is_one_too_many {
+            self.violate(at, Invariant::I10, format!("operators made {BUSY} calls within a second, and went on"));
+        }
+        is_one_too_many
     }
 
     fn written(&mut self, write: &WriteRecord) {
@@ -276,5 +315,32 @@ impl Books {
             Some(letter) => format!("content {}", letter.to_ascii_uppercase()),
             None => format!("content that FerrVault never had ({} keys)", content.len()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_that_only_keep_each_other_busy_are_said_once_and_end_the_run() {
+        let mut books = Books::default();
+        let begun = Duration::from_millis(1_500);
+        let mut called = |at: Duration, times: usize| (0..times).filter(|_| books.is_too_busy(at)).count();
+        assert_eq!(called(begun, BUSY - 1), 0);
+        assert_eq!(called(begun + Duration::from_secs(1), BUSY - 1), 0, "another second");
+        assert_eq!(called(begun + Duration::from_secs(2), BUSY * 3), 1);
+        let found: Vec<Invariant> = books.violations.iter().map(|violation| violation.invariant).collect();
+        assert_eq!(found, [Invariant::I10]);
+    }
+
+    #[test]
+    fn what_goes_wrong_over_and_over_is_said_a_few_times() {
+        let mut books = Books::default();
+        for second in 0..100 {
+            books.violate(Duration::from_secs(second), Invariant::I4, "the same".to_owned());
+        }
+        books.violate(Duration::from_secs(100), Invariant::I4, "another".to_owned());
+        assert_eq!(books.violations.len(), REPEATED + 1);
     }
 }
