@@ -39,7 +39,7 @@ pub(super) const ALL: &[Variant] = &[
     Variant::api(
         "heartbeat-carries-the-protocol",
         "a heartbeat repeats the versions as they were when the pass began",
-        &["two-leaders-a-b-a", "two-leaders-a-b-c"],
+        &["missing-workload", "two-leaders-a-b-a"],
         || Arc::new(FullHeartbeat::default()),
     ),
     Variant::api("mark-by-name", "the mark is named by the resource's name", &["recreation", "rotation"], || {

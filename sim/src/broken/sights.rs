@@ -78,7 +78,7 @@ pub(super) const ALL: &[Variant] = &[
     Variant::api(
         "deaf-to-secrets",
         "deletions and edits of Secrets are not noticed",
-        &["secret-deleted-unscheduled"],
+        &["secret-edited-ahead", "secret-deleted-unscheduled"],
         || seen(|resource, _, of_watch| !(of_watch && resource == "secrets")),
     ),
     Variant::api("pause-is-absence", "a Deployment on pause counts as missing", &["paused"], || {

@@ -20,22 +20,21 @@ pub struct Catch {
     pub runs: usize,
 }
 
-/// Runs `variant` until it is caught: in the scenarios where it should be seen, without a fault and then with every
-/// single one; then in all others in the same way.
+/// Runs `variant` until it is caught: in every scenario without a fault, then in each with every single one. Those where
+/// it should be seen come first, either time.
 pub fn catch(variant: Variant, scenarios: &[Scenario], effort: &Effort) -> Catch {
-    let (mut first, others): (Vec<_>, Vec<_>) =
-        scenarios.iter().partition(|scenario| variant.seen_in.contains(&scenario.name));
-    first.sort_by_key(|scenario| variant.seen_in.iter().position(|name| *name == scenario.name));
+    let mut ordered: Vec<&Scenario> = scenarios.iter().collect();
+    let rank = |scenario: &&Scenario| variant.seen_in.iter().position(|name| *name == scenario.name);
+    ordered.sort_by_key(|scenario| rank(scenario).unwrap_or(usize::MAX));
     let mut runs = 0;
-    for group in [first, others] {
-        let caught = without_faults(variant, &group, effort, &mut runs);
-        let caught =
-            caught.or_else(|| group.iter().find_map(|scenario| with_faults(variant, scenario, effort, &mut runs)));
+    let mut caught = without_faults(variant, &ordered, effort, &mut runs);
+    for scenario in ordered {
         if caught.is_some() || effort.is_over() {
-            return Catch { variant, caught, runs };
+            break;
         }
+        caught = with_faults(variant, scenario, effort, &mut runs);
     }
-    Catch { variant, caught: None, runs }
+    Catch { variant, caught, runs }
 }
 
 fn lying(variant: Variant, scenario: &Scenario, plan: Plan, effort: &Effort) -> Outcome {
