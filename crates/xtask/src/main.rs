@@ -28,7 +28,8 @@ enum Commands {
     Test(Test),
     /// Run the real controllers in virtual time, with every fault at every call; ends with the runs and what did not hold.
     ///
-    /// `cargo xtask sim --help` shows what there is to run; `--singles` is what CI runs.
+    /// `cargo xtask sim --help` shows what there is to run; `cargo xtask test` runs the singles, the broken operators and a
+    /// sample of the pairs. `cargo xtask sim --model small|large` explores the rollout protocol as a model, state by state.
     #[command(disable_help_flag = true)]
     Sim {
         /// Arguments of the simulation.
@@ -139,7 +140,7 @@ struct Up {
 struct Test {
     #[command(flatten)]
     assets: Assets,
-    /// Leave out the tests that need a control plane.
+    /// Leave out the tests that need a control plane, and the long runs of the simulation.
     #[arg(long)]
     fast: bool,
     /// Run the tests of this package only; may be given more than once.

@@ -5,6 +5,8 @@ use std::fmt;
 
 /// Tests on a real control plane.
 pub(super) const END_TO_END: &str = "end to end";
+/// Long runs of the simulation.
+const SIMULATION: &str = "simulation";
 const UNIT: &str = "unit";
 const PROPERTY: &str = "property";
 const INTEGRATION: &str = "integration";
@@ -29,6 +31,8 @@ impl fmt::Display for Count {
 pub(super) struct Counts {
     kinds: BTreeMap<&'static str, Count>,
     reasons: Vec<String>,
+    /// What each run of the simulation said in the end.
+    simulations: Vec<String>,
 }
 
 impl Counts {
@@ -51,6 +55,14 @@ impl Counts {
         }
     }
 
+    /// Takes over one run of the simulation: what it said in the end, and whether all of it held.
+    pub(super) fn take_simulation(&mut self, sum: String, held: bool) {
+        let said = if sum.is_empty() { "it ended without a word".to_owned() } else { sum };
+        self.simulations.push(said);
+        let count = self.of(SIMULATION);
+        *(if held { &mut count.passed } else { &mut count.failed }) += 1;
+    }
+
     /// All kinds together.
     pub(super) fn total(&self) -> Count {
         self.kinds.values().fold(Count::default(), |sum, count| Count {
@@ -65,6 +77,9 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for reason in &self.reasons {
             writeln!(f, "skipped: {reason}")?;
+        }
+        for sum in &self.simulations {
+            writeln!(f, "simulation: {sum}")?;
         }
         for (kind, count) in &self.kinds {
             writeln!(f, "{kind:<14} {count}")?;
@@ -256,5 +271,17 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         counts.take_skipped(END_TO_END, "deletion: no kube-controller-manager\n");
         assert_eq!(counts.total().to_string(), "3 passed, 1 failed, 2 skipped");
         assert!(counts.to_string().contains("skipped: deletion: no kube-controller-manager"));
+    }
+
+    #[test]
+    fn runs_of_the_simulation_say_their_sums_and_count_as_one_each() {
+        let mut counts = Counts::default();
+        counts.take_simulation("29518 runs, all of them, in 218 s with seed 1: 0 that do not hold".to_owned(), true);
+        counts.take_simulation("35 of 36 broken operators caught, 900 runs in 40 s".to_owned(), false);
+        counts.take_simulation(String::new(), false);
+        assert_eq!(shown(&counts), ["simulation: 1 passed, 2 failed, 0 skipped"]);
+        for line in ["simulation: 29518 runs", "simulation: 35 of 36", "simulation: it ended without a word"] {
+            assert!(counts.to_string().contains(line), "{counts}");
+        }
     }
 }

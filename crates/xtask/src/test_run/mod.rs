@@ -2,12 +2,13 @@
 
 mod counts;
 mod properties;
+mod simulated;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use counts::{Counts, Reader};
 
@@ -15,6 +16,10 @@ use crate::control_plane::{self, build};
 use crate::process::XTASK_BIN;
 use crate::promtool;
 use crate::repository;
+use crate::simulation;
+
+/// The package of the simulation.
+const SIM: &str = "ferrvault-sim";
 
 /// The package of the end-to-end tests.
 const E2E: &str = "ferrvault-e2e";
@@ -47,7 +52,7 @@ pub enum Error {
 /// What to run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Leave out what needs a control plane.
+    /// Leave out what needs a control plane, and the long runs of the simulation.
     pub fast: bool,
     /// Only these packages; empty means all.
     pub packages: Vec<String>,
@@ -81,6 +86,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
         content: true,
     };
     run.quick()?;
+    run.simulation()?;
     if run.wants_end_to_end()
         && let Err(error) = run.end_to_end().await
     {
@@ -118,6 +124,23 @@ impl Run<'_> {
             let packages: Vec<&str> = chosen.into_iter().flat_map(|name| ["--package", name]).collect();
             self.tests(&packages, "")
         }
+    }
+
+    /// The long runs of the simulation; its tests have run by then.
+    fn simulation(&mut self) -> Result<(), Error> {
+        let Options { fast, packages, args, .. } = self.options;
+        let wanted = packages.is_empty() || packages.iter().any(|name| name == SIM);
+        if *fast || !wanted || !args.is_empty() {
+            return Ok(());
+        }
+        for args in simulated::runs(SystemTime::now()) {
+            eprintln!("== cargo xtask sim {}", args.join(" "));
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let (sum, held) = simulation::summed_up(&args).map_err(doing("running the simulation"))?;
+            self.counts.take_simulation(sum, held);
+            self.content &= held;
+        }
+        Ok(())
     }
 
     fn wants_end_to_end(&self) -> bool {
