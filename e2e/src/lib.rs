@@ -23,6 +23,7 @@ pub mod own;
 pub mod proxy;
 pub mod runner;
 pub mod scene;
+pub mod silence;
 pub mod storm;
 pub mod templates;
 pub mod world;

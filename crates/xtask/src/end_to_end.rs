@@ -16,6 +16,9 @@ const OPERATOR: &str = "ferrvault-operator";
 /// The operator with the hooks of its tests compiled in: a program of its own, beside the one that ships.
 const OPERATOR_WITH_HOOKS: &str = "ferrvault-operator-with-test-hooks";
 
+/// The environment variable that names it.
+const OPERATOR_WITH_HOOKS_BIN: &str = "FERRVAULT_OPERATOR_WITH_HOOKS_BIN";
+
 /// Why a story was not told to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -43,10 +46,10 @@ pub async fn run(name: &str, args: &[OsString]) -> Result<(), Error> {
         }
         test_run::build_products()?;
     }
-    start(name, args, &repository::operator_bin(), &repository::dev_bin())
+    start(name, args, &repository::operator_bin(), &repository::dev_bin(), &[])
 }
 
-fn start(name: &str, args: &[OsString], operator: &Path, dev: &Path) -> Result<(), Error> {
+fn start(name: &str, args: &[OsString], operator: &Path, dev: &Path, others: &[(&str, &Path)]) -> Result<(), Error> {
     let status = Command::new(repository::cargo())
         .args(["run", "--quiet", "--package", "ferrvault-e2e", "--bin", name, "--"])
         .args(args)
@@ -54,6 +57,7 @@ fn start(name: &str, args: &[OsString], operator: &Path, dev: &Path) -> Result<(
         .env(XTASK_BIN, test_run::xtask_bin())
         .env(repository::OPERATOR_BIN, operator)
         .env(repository::DEV_BIN, dev)
+        .envs(others.iter().copied())
         .status()?;
     if status.success() { Ok(()) } else { Err(Error::DoesNotHold) }
 }
@@ -80,7 +84,7 @@ pub async fn storm(args: &[OsString]) -> Result<(), Error> {
         Ok(copy)
     };
     let (operator, dev) = (copy(operator, OPERATOR)?, copy(repository::dev_bin(), "ferrvault-dev")?);
-    start("storm", args, &operator, &dev)
+    start("storm", args, &operator, &dev, &[])
 }
 
 fn build_optimized_operator() -> Result<(), Error> {
@@ -90,17 +94,32 @@ fn build_optimized_operator() -> Result<(), Error> {
     if status.success() { Ok(()) } else { Err(test_run::Error::NotBuilt.into()) }
 }
 
-/// Runs `silence`, which needs the operator with hooks besides.
+/// Runs `silence`, which needs the operator with hooks besides. It tries for minutes and gets copies as well.
 pub async fn silence(args: &[OsString]) -> Result<(), Error> {
-    if !args.iter().any(|arg| arg == "--help" || arg == "--list") {
-        build_operator_with_hooks()?;
+    if args.iter().any(|arg| arg == "--help" || arg == "--list") {
+        return run("silence", args).await;
     }
-    run("silence", args).await
+    build::ensure(None).await?;
+    if let Err(why) = promtool::ensure() {
+        eprintln!("{why}: nobody judges the alerts");
+    }
+    test_run::build_products()?;
+    build_operator_with_hooks()?;
+    let copies = tempfile::tempdir()?;
+    let copy = |program: PathBuf, name: &str| -> std::io::Result<PathBuf> {
+        let copy = copies.path().join(name);
+        std::fs::copy(program, &copy)?;
+        Ok(copy)
+    };
+    let hooked = copy(operator_with_hooks_bin(), OPERATOR_WITH_HOOKS)?;
+    let (operator, dev) = (copy(repository::operator_bin(), OPERATOR)?, copy(repository::dev_bin(), "ferrvault-dev")?);
+    start("silence", args, &operator, &dev, &[(OPERATOR_WITH_HOOKS_BIN, &hooked)])
 }
 
-/// Where the operator with hooks is.
+/// Where the operator with hooks is: as `FERRVAULT_OPERATOR_WITH_HOOKS_BIN` says, else where a debug build leaves it.
 pub fn operator_with_hooks_bin() -> PathBuf {
-    repository::target_dir().join("debug").join(OPERATOR_WITH_HOOKS)
+    let built = || repository::target_dir().join("debug").join(OPERATOR_WITH_HOOKS);
+    std::env::var_os(OPERATOR_WITH_HOOKS_BIN).map_or_else(built, PathBuf::from)
 }
 
 /// Builds the operator with the hooks of its tests, beside the one that ships.

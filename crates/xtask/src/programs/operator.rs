@@ -29,9 +29,24 @@ impl Operator {
     /// Starts it as `deployment` would: same arguments, same service account (that of `kubeconfig`). Only the addresses
     /// differ, which here are free ports of this machine. Its log goes to `log`, which must not be there yet.
     pub async fn start(deployment: &Deployment, kubeconfig: &Path, pod: &str, log: &Path) -> Result<Self, Error> {
+        Self::start_program(&repository::operator_bin(), &[], deployment, kubeconfig, pod, log).await
+    }
+
+    /// The same for another build of it, with these variables in its environment besides.
+    pub async fn start_program(
+        program: &Path,
+        env: &[(&str, &OsStr)],
+        deployment: &Deployment,
+        kubeconfig: &Path,
+        pod: &str,
+        log: &Path,
+    ) -> Result<Self, Error> {
         let args = container_of(deployment).and_then(|container| container.args.as_deref()).unwrap_or_default();
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
-        let process = Launch::new("ferrvault-operator", repository::operator_bin(), log)
+        let launch = env
+            .iter()
+            .fold(Launch::new("ferrvault-operator", program, log), |launch, (name, value)| launch.env(name, value));
+        let process = launch
             .args(args.iter().map(OsStr::new))
             // The last of two equal flags counts.
             .args(["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"])

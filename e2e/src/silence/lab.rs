@@ -1,0 +1,300 @@
+//! Where one way of stopping is tried: a namespace with two resources that have nothing in common, an operator of its own
+//! behind a proxy, and somebody who looks at it every second.
+//!
+//! `shop` is what the fault is about: a Secret and a Deployment `web` that is restarted for it. `aside` reads another vault
+//! through another connection and restarts another Deployment; it tells whether one thing that stands still holds up others.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use ferrvault_api::{FerrVaultConnection, FerrVaultSecret};
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+use xtask::programs::Operator;
+use xtask::repository;
+
+use super::alerts::Rules;
+use super::look::{Look, Looks};
+use crate::canaries::fresh;
+use crate::cluster::Cluster;
+use crate::dev::MadeToken;
+use crate::objects::{self, restart};
+use crate::own::Own;
+use crate::proxy::Proxy;
+
+/// The resource that the fault is about.
+pub const SHOP: &str = "shop";
+/// The resource that it is not about.
+pub const ASIDE: &str = "aside";
+/// The workload of `shop`.
+pub const WEB: &str = "web";
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How the operator is run.
+#[derive(Clone, Debug)]
+pub struct Mode {
+    /// What its patience of minutes is divided by. 1: the program that ships, with the chart's values.
+    pub haste: u32,
+    /// The operator with hooks.
+    pub hooked: Option<PathBuf>,
+}
+
+impl Mode {
+    /// The program that ships; of its thresholds only those are short that its flags and the chart's values can make so.
+    pub fn shipped() -> Self {
+        Self { haste: 1, hooked: None }
+    }
+}
+
+impl Thresholds {
+    /// What the chart is given. 31 s are just above the longest call to FerrVault, which is the least that is accepted;
+    /// an alert waits for a minute, which is the least as well.
+    fn values(self) -> Value {
+        match self {
+            Self::Default => json!({}),
+            Self::Short => {
+                json!({"reconcileTimeout": "31s", "metrics": {"prometheusRule": {"stuckAfterSeconds": STUCK_AFTER}}})
+            }
+        }
+    }
+}
+
+/// `metrics.prometheusRule.stuckAfterSeconds` where thresholds are short.
+pub const STUCK_AFTER: u32 = 60;
+
+/// Which thresholds the release has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thresholds {
+    /// Those of the chart.
+    Default,
+    /// The shortest that are accepted.
+    Short,
+}
+
+/// One try.
+pub struct Lab {
+    /// The operator's release and namespace.
+    pub own: Own,
+    /// Between the operator and the API server.
+    pub proxy: Proxy,
+    /// The alerts.
+    pub rules: Rules,
+    /// How the operator is run.
+    pub mode: Mode,
+    /// The token of `shop`'s connection.
+    pub token: RefCell<MadeToken>,
+    operator: RefCell<Rc<Operator>>,
+    logs: RefCell<Vec<PathBuf>>,
+    looks: RefCell<Looks>,
+    hooks: PathBuf,
+    value: RefCell<String>,
+    restarts: Cell<usize>,
+    pods: Cell<u32>,
+}
+
+impl Lab {
+    /// Sets everything up on `cluster`, until both resources are synced and every watch has been heard.
+    pub async fn new(cluster: &Rc<Cluster>, label: &str, mode: Mode, thresholds: Thresholds) -> Self {
+        let values = thresholds.values();
+        let own = Own::new(cluster, label, values.clone()).await;
+        let proxy = Proxy::start(&cluster.plane.server(), cluster.plane.ca_pem()).await;
+        let rules = rules(&own, &values, if thresholds == Thresholds::Short { mode.haste } else { 1 }).await;
+        let hooks = cluster.new_folder("hooks");
+        std::fs::write(hooks.join("haste"), mode.haste.to_string()).unwrap();
+        let operator = start(&own, &proxy, &mode, &hooks, "pod-0").await;
+        operator.ready().await.unwrap();
+        let logs = RefCell::new(vec![operator.process().log().to_owned()]);
+        let lab = Self {
+            own,
+            logs,
+            proxy,
+            rules,
+            mode,
+            token: RefCell::new(MadeToken { id: String::new(), token: String::new() }),
+            operator: RefCell::new(Rc::new(operator)),
+            looks: RefCell::default(),
+            hooks,
+            value: RefCell::default(),
+            restarts: Cell::new(0),
+            pods: Cell::new(0),
+        };
+        lab.furnish(thresholds).await;
+        lab
+    }
+
+    async fn furnish(&self, thresholds: Thresholds) {
+        let (scene, dev) = (&self.own.scene, &self.own.scene.cluster.dev);
+        // As people have it by default, or every five seconds.
+        let interval = if thresholds == Thresholds::Default { Value::Null } else { json!("5s") };
+        scene.workload("Deployment", WEB).await;
+        scene.workload("Deployment", ASIDE).await;
+        *self.token.borrow_mut() = scene.connect().await;
+        let value = fresh("value");
+        scene.set(&[("K", &value)]).await;
+        *self.value.borrow_mut() = value;
+        scene
+            .resource(SHOP, json!({"rolloutRestart": [restart("Deployment", WEB)], "refreshInterval": interval}))
+            .await;
+
+        let vault = format!("{}-aside", scene.name);
+        let id = dev.vault(&vault).await;
+        dev.set(&id, &[("K", &fresh("aside"))]).await;
+        let token = dev.token(&id).await;
+        let secret = json!({"metadata": {"name": "aside-token"}, "stringData": {"token": token.token}});
+        scene.create::<Secret>(secret).await;
+        let mut connection = objects::connection(dev.url());
+        objects::merge(
+            &mut connection,
+            json!({"metadata": {"name": ASIDE}, "spec": {"tokenSecretRef": {"name": "aside-token"}}}),
+        );
+        scene.create::<FerrVaultConnection>(connection).await;
+        let spec = json!({"connectionRef": {"name": ASIDE}, "rolloutRestart": [restart("Deployment", ASIDE)],
+                          "refreshInterval": interval});
+        scene.create::<FerrVaultSecret>(objects::resource(ASIDE, &vault, spec)).await;
+        scene.synced(SHOP).await;
+        scene.synced(ASIDE).await;
+    }
+
+    /// The operator that runs now.
+    pub fn operator(&self) -> Rc<Operator> {
+        Rc::clone(&self.operator.borrow())
+    }
+
+    /// The operator's namespace and that of its resources are told apart from others by this.
+    pub fn namespace(&self) -> &str {
+        &self.own.scene.name
+    }
+
+    /// Puts another value into the vault: one more restart is due.
+    pub async fn change(&self) {
+        let value = fresh("value");
+        self.own.scene.set(&[("K", &value)]).await;
+        *self.value.borrow_mut() = value;
+        self.restarts.set(self.restarts.get() + 1);
+    }
+
+    /// The value in the vault.
+    pub fn value(&self) -> String {
+        self.value.borrow().clone()
+    }
+
+    /// Restarts of `web` that are due in all.
+    pub fn restarts(&self) -> usize {
+        self.restarts.get()
+    }
+
+    /// Asks for a pass over a resource, as a person does.
+    pub async fn ask_for_a_pass(&self, name: &str) {
+        let wish =
+            json!({"metadata": {"annotations": {"ferrvault.com/refresh": format!("{:08x}", fastrand::u32(..))}}});
+        self.own.scene.edit::<FerrVaultSecret>(name, wish).await;
+    }
+
+    /// Opens a door of the operator's from within.
+    pub fn wish(&self, what: &str, value: &str) {
+        assert!(self.mode.hooked.is_some(), "{what} needs the operator with hooks");
+        // Under another name first: it is looked at ten times a second.
+        let file = self.hooks.join(what);
+        std::fs::write(file.with_extension("new"), value).unwrap();
+        std::fs::rename(file.with_extension("new"), file).unwrap();
+    }
+
+    /// Closes that door.
+    pub fn unwish(&self, what: &str) {
+        std::fs::remove_file(self.hooks.join(what)).unwrap();
+    }
+
+    /// Does what the kubelet does about red liveness: kills the operator and starts another.
+    pub async fn restart_operator(&self) {
+        self.operator().process().kill().await;
+        self.pods.set(self.pods.get() + 1);
+        let pod = format!("pod-{}", self.pods.get());
+        let operator = start(&self.own, &self.proxy, &self.mode, &self.hooks, &pod).await;
+        self.logs.borrow_mut().push(operator.process().log().to_owned());
+        *self.operator.borrow_mut() = Rc::new(operator);
+    }
+
+    /// Everything that its operators logged.
+    pub fn said(&self) -> String {
+        self.logs.borrow().iter().map(|log| std::fs::read_to_string(log).unwrap()).collect()
+    }
+
+    /// Looks once, and hands what was seen to `judge`.
+    #[allow(clippy::await_holding_refcell_ref, reason = "nobody else looks meanwhile")]
+    pub async fn look<T>(&self, judge: impl FnOnce(&Look) -> T) -> T {
+        let operator = self.operator();
+        let mut looks = self.looks.borrow_mut();
+        judge(looks.take(&operator, &self.own.scene).await)
+    }
+
+    /// Looks once a second for so many seconds.
+    pub async fn look_on(&self, seconds: u32) {
+        let mut every = tokio::time::interval(EVERY);
+        for _ in 0..seconds {
+            every.tick().await;
+            self.look(|_| ()).await;
+        }
+    }
+
+    /// Everything that was seen so far.
+    pub fn seen<T>(&self, judge: impl FnOnce(&Looks) -> T) -> T {
+        judge(&self.looks.borrow())
+    }
+
+    /// Whether the other resource had a pass since.
+    pub async fn aside_was_looked_at_since(&self, since: jiff::Timestamp) -> bool {
+        let aside = self.own.scene.get::<FerrVaultSecret>(ASIDE).await;
+        aside.status.and_then(|status| status.last_attempted_at).is_some_and(|at| at.0 > since)
+    }
+
+    /// What kubectl prints at this moment.
+    pub async fn kubectl(&self, args: &[&str]) -> String {
+        let args = [args, &["-n", self.namespace()]].concat();
+        let tools = self.own.scene.cluster.plane.tools();
+        tools.kubectl(args).await.unwrap_or_else(|error| error.to_string())
+    }
+}
+
+async fn start(own: &Own, proxy: &Proxy, mode: &Mode, hooks: &std::path::Path, pod: &str) -> Operator {
+    let (cluster, release) = (&own.scene.cluster, &own.release);
+    let kubeconfig = cluster.plane.kubeconfig_for_service_account_at(&release.namespace, &release.account, proxy.url());
+    let kubeconfig = kubeconfig.await.unwrap();
+    let log = cluster.new_folder("log").join(format!("{pod}.log"));
+    let shipped = repository::operator_bin();
+    let program = mode.hooked.as_ref().unwrap_or(&shipped);
+    let env: &[(&str, &OsStr)] = &[("FERRVAULT_TEST_HOOKS", hooks.as_os_str())];
+    let env = if mode.hooked.is_some() { env } else { &[] };
+    let operator = Operator::start_program(program, env, &release.deployment, &kubeconfig, pod, &log).await.unwrap();
+    own.scene.log(&log);
+    operator
+}
+
+/// The rules of this very release, as its chart renders them where Prometheus is.
+async fn rules(own: &Own, values: &Value, haste: u32) -> Rules {
+    let cluster = &own.scene.cluster;
+    let mut all = json!({"watchNamespace": own.scene.name, "metrics": {
+        "serviceMonitor": {"enabled": true}, "prometheusRule": {"enabled": true}}});
+    objects::merge(&mut all, values.clone());
+    let folder = cluster.new_folder("rules");
+    let file = folder.join("values.json");
+    std::fs::write(&file, all.to_string()).unwrap();
+    let chart = repository::root().join("charts/ferrvault-operator").display().to_string();
+    let (file, namespace) = (file.display().to_string(), &own.release.namespace);
+    let args = ["template", &own.scene.name, &chart, "-n", namespace, "--kube-version", "1.33.0", "-f", &file];
+    let text = cluster.plane.tools().helm(args).await.unwrap();
+    let documents =
+        text.split("\n---\n").map(|text| serde_saphyr::from_str::<Value>(text.trim_start_matches("---\n")).unwrap());
+    let rule = documents.into_iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
+    let job = format!("{}-metrics", rule["metadata"]["name"].as_str().unwrap());
+    Rules::new(&rule["spec"], namespace, &job, folder, haste)
+}
+
+/// Seconds, for tables.
+pub fn seconds(from: Instant, to: Instant) -> f64 {
+    to.saturating_duration_since(from).as_secs_f64()
+}
