@@ -65,11 +65,26 @@ pub(crate) fn so_far(begun: Instant) -> impl Fn(usize, usize) + Sync {
 /// Progress of the pairs.
 pub(crate) fn pairs_so_far(begun: Instant) -> impl Fn(Progress) + Sync {
     move |progress| {
-        let Progress { firsts, of, pairs } = progress;
         let elapsed = begun.elapsed();
-        let line = format!("{firsts} of {of} first faults, {pairs} pairs, {} s", elapsed.as_secs());
-        show(&line, elapsed.as_secs().is_multiple_of(PERIOD));
+        show(&in_one_line(progress, elapsed), elapsed.as_secs().is_multiple_of(PERIOD));
     }
+}
+
+/// How far a run of pairs is, how fast, and how long the rest takes if it goes on like this. First faults are shuffled,
+/// so those that are done say what the others cost.
+fn in_one_line(progress: Progress, elapsed: Duration) -> String {
+    const WIDTH: usize = 24;
+    let Progress { firsts, of, pairs, earlier_firsts, earlier_pairs } = progress;
+    let full = (firsts * WIDTH).checked_div(of).unwrap_or(WIDTH);
+    let bar: String = (0..WIDTH).map(|cell| if cell < full { '#' } else { '.' }).collect();
+    let done_now = firsts.saturating_sub(earlier_firsts);
+    let milliseconds = usize::try_from(elapsed.as_millis()).unwrap_or(usize::MAX).max(1);
+    let rate = pairs.saturating_sub(earlier_pairs).saturating_mul(1_000) / milliseconds;
+    let left = match (of.saturating_sub(firsts) * milliseconds).checked_div(done_now * 60_000) {
+        None => "nothing to judge the rest by yet".to_owned(),
+        Some(minutes) => format!("about {} h {:02} min left", minutes / 60, minutes % 60),
+    };
+    format!("[{bar}] {firsts} of {of} first faults, {pairs} pairs, {rate}/s, {} s, {left}", elapsed.as_secs())
 }
 
 /// What did not hold, with the command that shows it again.
@@ -136,5 +151,23 @@ pub(crate) fn told(outcome: &Outcome) {
     }
     if outcome.violations.is_empty() {
         println!("everything held; {} calls, {} places where things can go wrong", outcome.calls, outcome.places.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_tells_the_rate_and_what_is_left_of_this_run_alone() {
+        let minute = Duration::from_mins(1);
+        let progress = Progress { firsts: 150, of: 900, pairs: 7_000, earlier_firsts: 100, earlier_pairs: 1_000 };
+        let line = in_one_line(progress, minute);
+        assert_eq!(
+            line,
+            "[####....................] 150 of 900 first faults, 7000 pairs, 100/s, 60 s, about 0 h 15 min left"
+        );
+        let nothing_yet = in_one_line(Progress { firsts: 100, ..progress }, minute);
+        assert!(nothing_yet.ends_with("nothing to judge the rest by yet"), "{nothing_yet}");
     }
 }

@@ -1,6 +1,7 @@
 //! Which runs there are, and running them on all cores, each thread with worlds of its own.
 
 mod pairs;
+mod shrink;
 mod singles;
 mod variants;
 

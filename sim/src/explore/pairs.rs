@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
+use super::shrink::shrunk;
 use super::{Effort, Failure, Tally, every_single, failure, on_all_threads, setup};
 use crate::faults::Occasion;
 use crate::plan::{Place, Plan, Trouble};
@@ -70,6 +71,10 @@ pub struct Progress {
     pub of: usize,
     /// Pairs run so far.
     pub pairs: usize,
+    /// First faults that an earlier run had done.
+    pub earlier_firsts: usize,
+    /// Pairs that an earlier run had done.
+    pub earlier_pairs: usize,
 }
 
 type First<'a> = (&'a Scenario, Place, Trouble);
@@ -88,7 +93,7 @@ pub fn pairs(scenarios: &[Scenario], effort: &Effort, what: &Pairs, progress: im
     let mine = firsts.into_iter().enumerate().filter(|(index, _)| index % of == number);
     let notebook = Notebook::open(what, &title);
     let jobs: Vec<First<'_>> = mine.map(|(_, first)| first).filter(|first| !notebook.has(first)).collect();
-    let already = notebook.done();
+    let (earlier_firsts, earlier_pairs) = (notebook.done(), notebook.pairs());
     let failures: Mutex<Vec<Failure>> = Mutex::default();
     let is_complete = on_all_threads(
         &jobs,
@@ -101,7 +106,10 @@ pub fn pairs(scenarios: &[Scenario], effort: &Effort, what: &Pairs, progress: im
             failures.append(&mut found);
             failures.len() < effort.enough_failures
         },
-        |_| progress(Progress { firsts: notebook.done(), of: already + jobs.len(), pairs: notebook.pairs() }),
+        |_| {
+            let (firsts, of, pairs) = (notebook.done(), earlier_firsts + jobs.len(), notebook.pairs());
+            progress(Progress { firsts, of, pairs, earlier_firsts, earlier_pairs });
+        },
     );
     let counts = notebook.counts();
     let runs = scenarios.iter().map(|scenario| (scenario.name, counts.get(scenario.name).copied().unwrap_or_default()));
@@ -139,22 +147,11 @@ fn seconds_of(
         let plan = first.clone().with(*second, *worse);
         let outcome = run(&setup(scenario, plan.clone(), effort.seed, false));
         if !outcome.violations.is_empty() {
-            found.push(shrunk(scenario, failure(scenario, plan, outcome), effort.seed));
+            let again = |plan: &Plan| run(&setup(scenario, plan.clone(), effort.seed, false));
+            found.push(shrunk(failure(scenario, plan, outcome), again));
         }
     }
     Some(seconds.len())
-}
-
-/// The same failure with less going wrong, if one of the two faults is enough.
-fn shrunk(scenario: &Scenario, whole: Failure, seed: u64) -> Failure {
-    for (place, trouble) in whole.plan.iter() {
-        let plan = Plan::clean().with(place, trouble);
-        let outcome = run(&setup(scenario, plan.clone(), seed, false));
-        if !outcome.violations.is_empty() {
-            return failure(scenario, plan, outcome);
-        }
-    }
-    whole
 }
 
 /// What is done: a line for each first fault, as it is typed to replay it, and the number of its seconds.
