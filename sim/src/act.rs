@@ -72,6 +72,8 @@ pub enum Act {
     Strip(Kind, &'static str),
     /// From now on somebody removes all marks of a workload in the moment they are made, so many times.
     StripOnSight(Kind, &'static str, u32),
+    /// The first object is given to the second one, which owns it from then on.
+    Give(Kind, &'static str, Kind, &'static str),
     /// The operator key is deleted.
     LoseKey,
     /// Somebody puts something in the place of the operator key that is none.
@@ -109,6 +111,7 @@ impl fmt::Display for Act {
             Self::StripOnSight(kind, name, times) => {
                 write!(f, "somebody will strip the marks of {kind:?} {name} at once, {times}x")
             }
+            Self::Give(kind, name, to, owner) => write!(f, "somebody gives {kind:?} {name} to {to:?} {owner}"),
             Self::LoseKey => write!(f, "somebody deletes the operator key"),
             Self::SpoilKey => write!(f, "somebody spoils the operator key"),
             Self::MendKey => write!(f, "somebody puts the operator key back"),
@@ -161,7 +164,8 @@ pub(crate) fn exists(api: &ApiServer, kind: Kind, name: &str) -> bool {
     read(api, kind, name).is_some()
 }
 
-fn read(api: &ApiServer, kind: Kind, name: &str) -> Option<Value> {
+/// An object as it is stored.
+pub(crate) fn read(api: &ApiServer, kind: Kind, name: &str) -> Option<Value> {
     let (group, plural, namespace) = match kind {
         Kind::Resource => ("ferrvault.com", "ferrvaultsecrets", NS),
         Kind::Connection => ("ferrvault.com", "ferrvaultconnections", NS),
@@ -214,22 +218,20 @@ pub(crate) fn strip(template_owner: &mut Value) {
 }
 
 /// The target that the Go operator would have left.
-pub(crate) fn go_target(api: &ApiServer, resource: &str, letter: char) -> Option<Built> {
-    let owner = read(api, Kind::Resource, resource)?;
+pub(crate) fn go_target(owner: &Value, resource: &str, letter: char) -> Built {
     let content = content(letter);
     let mut secret = ferrvault_testkit::build::secret(NS, resource)
         .annotated(marks::MANAGED_BY, marks::MANAGER)
         .annotated(marks::CONTENT_HASH, &go_hash(&content))
-        .owned_by(&owner);
+        .owned_by(owner);
     for (key, value) in &content.0 {
         secret = secret.key(key, value.expose());
     }
-    Some(secret)
+    secret
 }
 
-/// The status that it would have left, and its finalizer.
-pub(crate) fn go_status(api: &ApiServer, resource: &str, letter: Option<char>) -> Option<Value> {
-    let mut object = read(api, Kind::Resource, resource)?;
+/// The status that it would have left, and its finalizer, as a merge patch.
+pub(crate) fn go_status(letter: Option<char>) -> Value {
     let mut status = json!({
         "conditions": [{
             "type": "Ready", "status": "True", "reason": "Synced", "message": "2 key(s) synced",
@@ -242,15 +244,21 @@ pub(crate) fn go_status(api: &ApiServer, resource: &str, letter: Option<char>) -
     if let Some(letter) = letter {
         json_patch::merge(&mut status, &json!({ "lastRolloutHash": go_hash(&content(letter)) }));
     }
-    let rest = json!({ "metadata": { "finalizers": [marks::LEGACY_SECRET_FINALIZER] }, "status": status });
-    json_patch::merge(&mut object, &rest);
-    Some(object)
+    json!({ "metadata": { "finalizers": [marks::LEGACY_SECRET_FINALIZER] }, "status": status })
 }
 
-/// Its mark on a workload.
-pub(crate) fn go_mark(api: &ApiServer, resource: &str, letter: char) -> Option<Value> {
-    let owner = read(api, Kind::Resource, resource)?;
-    let annotation = marks::workload_mark(cast::text(&owner, "/metadata/uid"));
+/// That `owner` owns an object, as a merge patch.
+pub(crate) fn owned_by(owner: &Value) -> Value {
+    let of = |pointer| cast::text(owner, pointer);
+    json!({ "metadata": { "ownerReferences": [{
+        "apiVersion": of("/apiVersion"), "kind": of("/kind"), "name": of("/metadata/name"), "uid": of("/metadata/uid"),
+        "controller": true,
+    }] } })
+}
+
+/// Its mark on a workload, as a merge patch.
+pub(crate) fn go_mark(owner: &Value, letter: char) -> Value {
+    let annotation = marks::workload_mark(cast::text(owner, "/metadata/uid"));
     let marks = json!({ annotation: go_hash(&content(letter)), marks::RESTARTED_AT: "2025-12-31T22:00:00Z" });
-    Some(json!({ "spec": { "template": { "metadata": { "annotations": marks } } } }))
+    json!({ "spec": { "template": { "metadata": { "annotations": marks } } } })
 }

@@ -14,6 +14,7 @@ mod faults;
 mod logs;
 pub mod plan;
 mod process;
+pub mod reality;
 mod run;
 pub mod scenario;
 mod server;

@@ -19,8 +19,6 @@ use ferrvault_operator::queue::Limits;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::check::SYSTEM;
-
 /// Where the operator keeps its key.
 pub(crate) const KEY_SECRET: &str = "ferrvault-operator-key";
 /// `--reconcile-timeout`, at its default.
@@ -35,7 +33,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What a process is started with.
 pub(crate) struct Start {
     pub(crate) who: String,
-    pub(crate) client: kube::Client,
+    pub(crate) clients: Clients,
+    /// The watchdog's.
+    pub(crate) watch_over: kube::Client,
+    /// The namespace of its own objects.
+    pub(crate) system: String,
+    pub(crate) scope: Scope,
     pub(crate) ferrvault: Arc<dyn FerrVault>,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
@@ -85,14 +88,13 @@ impl Drop for Tasks {
 }
 
 async fn live(start: Start, stop: CancellationToken) {
-    let Start { who, client, ferrvault, clock, entropy, metrics, elects } = start;
     // In the process the watchdog has a thread and a client of its own; here it has at least a client.
-    let (clients, watch_over) = (Clients::of(client.clone()), client);
+    let Start { who, clients, watch_over, system, scope, ferrvault, clock, entropy, metrics, elects } = start;
     let drained = CancellationToken::new();
     let mut tasks = Tasks(Vec::new());
     let leadership = if elects {
         let candidate = Candidate {
-            namespace: SYSTEM.to_owned(),
+            namespace: system.clone(),
             lease: "ferrvault-operator.ferrvault.com".to_owned(),
             pod: who.clone(),
             times: LeaseTimes::default(),
@@ -103,7 +105,7 @@ async fn live(start: Start, stop: CancellationToken) {
     } else {
         Leadership::always()
     };
-    let secret = ObjectKey::new(SYSTEM, KEY_SECRET);
+    let secret = ObjectKey::new(system.as_str(), KEY_SECRET);
     let key = operator_key::obtain(&clients.request, &secret, &entropy, |_| {});
     let Some(operator_key) = stop.run_until_cancelled(key).await else { return };
     let controllers = Controllers::new(Parts {
@@ -116,7 +118,7 @@ async fn live(start: Start, stop: CancellationToken) {
         entropy,
         metrics,
         instance: who,
-        scope: Scope::Cluster,
+        scope,
         limits: Limits::new(CONCURRENCY),
         default_refresh: DEFAULT_REFRESH,
         deadline: DEADLINE,

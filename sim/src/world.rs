@@ -11,7 +11,9 @@ use std::time::Duration;
 use ferrvault_core::content::SecretBytes;
 use ferrvault_operator::admin::Metrics;
 use ferrvault_operator::clock::Clock;
+use ferrvault_operator::cluster::client::Clients;
 use ferrvault_operator::cluster::operator_key;
+use ferrvault_operator::cluster::watch::Scope;
 use ferrvault_operator::entropy::Entropy;
 use ferrvault_testkit::{ApiServer, Call, EPOCH_SECONDS, Fault, ScriptedVault, VaultFault, Verb, WriteRecord, build};
 use jiff::Timestamp;
@@ -24,6 +26,7 @@ use crate::cast;
 use crate::check::{Ledger, SYSTEM};
 use crate::faults::Faults;
 use crate::process::{KEY_SECRET, Process, Start};
+use crate::reality::URL;
 use crate::server::Server;
 use crate::story::Notes;
 use crate::upstream::{TokensRead, Upstream};
@@ -31,8 +34,8 @@ use crate::upstream::{TokensRead, Upstream};
 /// A process that a fault has ended is started again after this.
 const COMES_BACK: Duration = Duration::from_secs(1);
 /// Where the connection's token is.
-const TOKEN_SECRET: &str = "token";
-const TOKEN_KEY: &str = "token";
+pub(crate) const TOKEN_SECRET: &str = "token";
+pub(crate) const TOKEN_KEY: &str = "token";
 
 struct Running {
     process: Process,
@@ -46,7 +49,7 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) notes: Notes,
     pub(crate) metrics: Metrics,
-    vault: ScriptedVault,
+    pub(crate) vault: ScriptedVault,
     tokens: TokensRead,
     clock: Clock,
     born: Instant,
@@ -105,7 +108,7 @@ impl World {
         world.ledger.token(NS, TOKEN_SECRET);
         world.vault.accept(act::token(1), None);
         world.put(&build::secret(NS, TOKEN_SECRET).key(TOKEN_KEY, act::token(1)));
-        world.put(&build::connection(NS, "conn").url("http://127.0.0.1:1").token_in(TOKEN_SECRET, TOKEN_KEY));
+        world.put(&build::connection(NS, "conn").url(URL).token_in(TOKEN_SECRET, TOKEN_KEY));
         // Namesakes in another namespace, which nobody has asked to touch.
         world.put(&build::secret("elsewhere", "db").key("USER", "somebody"));
         world.put(&build::deployment("elsewhere", "api"));
@@ -147,7 +150,10 @@ impl World {
         };
         let process = Process::start(Start {
             who: who.to_owned(),
-            client,
+            clients: Clients::of(client.clone()),
+            watch_over: client,
+            system: SYSTEM.to_owned(),
+            scope: Scope::Cluster,
             ferrvault,
             clock: self.clock.clone(),
             entropy: Entropy::seeded(seed),
@@ -253,17 +259,19 @@ impl World {
                 self.put(&build::secret(NS, TOKEN_SECRET).key(TOKEN_KEY, act::token(*number)));
             }
             Act::GoTarget(resource, letter) => {
-                if let Some(secret) = act::go_target(&self.api, resource, *letter) {
-                    self.put(&secret);
+                if let Some(owner) = act::read(&self.api, Kind::Resource, resource) {
+                    self.put(&act::go_target(&owner, resource, *letter));
                 }
             }
             Act::GoStatus(resource, letter) => {
-                if let Some(object) = act::go_status(&self.api, resource, *letter) {
+                if let Some(mut object) = act::read(&self.api, Kind::Resource, resource) {
+                    json_patch::merge(&mut object, &act::go_status(*letter));
                     self.api.apply_json(object);
                 }
             }
             Act::GoMark(kind, name, resource, letter) => {
-                if let Some(mark) = act::go_mark(&self.api, resource, *letter) {
+                if let Some(owner) = act::read(&self.api, Kind::Resource, resource) {
+                    let mark = act::go_mark(&owner, *letter);
                     act::edit(&self.api, *kind, name, |object| json_patch::merge(object, &mark));
                 }
             }
@@ -273,6 +281,11 @@ impl World {
                 }
             }
             Act::StripOnSight(kind, name, times) => self.strip_on_sight(*kind, name, *times),
+            Act::Give(kind, name, to, owner) => {
+                if let Some(owner) = act::read(&self.api, *to, owner) {
+                    act::edit(&self.api, *kind, name, |object| json_patch::merge(object, &act::owned_by(&owner)));
+                }
+            }
             Act::LoseKey => self.api.delete::<Secret>(SYSTEM, KEY_SECRET),
             Act::SpoilKey => {
                 self.key = self.api.get_json("", "secrets", SYSTEM, KEY_SECRET);

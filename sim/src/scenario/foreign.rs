@@ -1,20 +1,18 @@
 //! What is not ours stays as it is, and what is stuck holds nobody else up.
 
 use ferrvault_testkit::build;
-use serde_json::json;
 
 use super::{EVERY, ONE, Scenario, Wake, api, db_and_api, nudge, synced};
-use crate::act::{Act, NS};
+use crate::act::{Act, Kind, NS};
 use crate::check::End;
 
 pub(super) fn all() -> Vec<Scenario> {
-    let other_owner = json!([{
-        "apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "00000000-0000-0000-0000-00000000ffff",
-        "controller": true,
-    }]);
-    let refused = |name, about, secret| {
+    let theirs = || Act::Put(build::secret(NS, "db").key("USER", "somebody"));
+    let refused = |name, about, acts: &[Act]| {
         Scenario::new(name, about)
-            .before([Act::Upstream("db", 'A'), api(), Act::Put(secret), Act::Start(ONE), Act::Wait(2)])
+            .before([Act::Upstream("db", 'A'), api()])
+            .before(acts.to_vec())
+            .before([Act::Start(ONE), Act::Wait(2)])
             .at(0, Act::Put(db_and_api()))
             .counts_for(2)
             .ends([End::Refused("db", "TargetConflict")])
@@ -23,15 +21,11 @@ pub(super) fn all() -> Vec<Scenario> {
     };
     let slow = build::fvs(NS, "slow").through("conn").vault("slow").every(EVERY);
     vec![
-        refused(
-            "foreign-target",
-            "the target is somebody's own Secret",
-            build::secret(NS, "db").key("USER", "somebody"),
-        ),
+        refused("foreign-target", "the target is somebody's own Secret", &[theirs()]),
         refused(
             "foreign-owner",
             "the target belongs to another object",
-            build::secret(NS, "db").key("USER", "somebody").set(&["metadata", "ownerReferences"], other_owner),
+            &[theirs(), Act::Give(Kind::Secret, "db", Kind::Deployment, "api")],
         ),
         Scenario {
             stuck: vec!["slow"],
