@@ -53,6 +53,20 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "ferrvault-operator.ferrvault.com", allow_hyphen_values = true)]
     pub leader_elect_id: String,
 
+    /// How long the others wait for a leader that shows no sign before one of them takes over. Whole seconds, more than
+    /// --leader-elect-renew-deadline. A killed leader is replaced within this and about 2s.
+    #[arg(long, value_name = "DURATION", default_value = "15s", allow_hyphen_values = true)]
+    pub leader_elect_lease_duration: String,
+
+    /// How long a leader goes on without having renewed its lease before it stops working and stands by. More than
+    /// --leader-elect-retry-period; the rest of the period is what a renewal may take.
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true)]
+    pub leader_elect_renew_deadline: String,
+
+    /// How often a leader renews its lease: one write each time, 12 a minute by default.
+    #[arg(long, value_name = "DURATION", default_value = "5s", allow_hyphen_values = true)]
+    pub leader_elect_retry_period: String,
+
     /// How often a resource without spec.refreshInterval is read from FerrVault; 0s for only when it changes.
     #[arg(long, value_name = "DURATION", default_value = "1h", allow_hyphen_values = true)]
     pub default_refresh_interval: String,
@@ -87,9 +101,9 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value = "32", allow_hyphen_values = true)]
     pub concurrency: String,
 
-    /// Where the operator's own identity may be sent (spec.oidc): scheme and host of FerrVault. May be given several
-    /// times; without it, nowhere.
-    #[arg(long, value_name = "ORIGIN", allow_hyphen_values = true)]
+    /// Where the operator's own identity may be sent (spec.oidc): scheme and host of FerrVault, with a path if only what
+    /// is below it is meant. May be given several times; without it, nowhere. With it, tokens are sent nowhere else either.
+    #[arg(long, value_name = "URL", allow_hyphen_values = true)]
     pub allow_origin: Vec<String>,
 
     /// The directory that spec.oidc.tokenPath has to be in.
@@ -166,6 +180,9 @@ mod tests {
         assert_eq!(args.reconcile_timeout, "2m");
         assert_eq!(args.log_level, "info");
         assert_eq!(args.key_secret, "ferrvault-operator-key");
+        assert_eq!(args.leader_elect_lease_duration, "15s");
+        assert_eq!(args.leader_elect_renew_deadline, "10s");
+        assert_eq!(args.leader_elect_retry_period, "5s");
     }
 
     #[test]

@@ -16,15 +16,19 @@ use crate::cluster::watch::{self, Scope, Started};
 use crate::connection;
 use crate::context::Context;
 use crate::entropy::Entropy;
-use crate::ferrvault::{Credentials, FerrVault, OidcLimits};
+use crate::ferrvault::{self, Credentials, FerrVault, OidcLimits};
 use crate::hooks;
+use crate::key::ObjectKey;
 use crate::leader::Leadership;
-use crate::queue::{Limits, Queue};
+use crate::queue::{Limits, Next, Queue, Work};
 use crate::secret;
 use crate::series::series;
 use crate::term::Term;
 use crate::triggers::{self, Queues, SecretSink};
 use crate::watchdog::Watchdog;
+
+/// Within this, the end of leadership is noticed and no pass is started any more: by a task that is woken at that moment.
+const UNTIL_NOTICED: Duration = Duration::from_secs(1);
 
 /// What the controllers are made of.
 pub struct Parts {
@@ -188,18 +192,23 @@ impl Controllers {
     fn passes(&self, stop: CancellationToken) -> impl Future<Output = ()> + use<> {
         let resources = {
             let (ctx, on_panic) = (Arc::clone(&self.ctx), Arc::clone(&self.ctx));
-            let queue = self.queues.resources.clone();
-            let stop = stop.clone();
+            let (queue, leadership, stop) = (self.queues.resources.clone(), self.leadership.clone(), stop.clone());
             async move {
-                let pass = move |key, due| hooks::held(secret::pass(Arc::clone(&ctx), key, due));
+                let pass = move |key, due| {
+                    let ctx = Arc::clone(&ctx);
+                    hooks::held(in_office(leadership.clone(), key, due, |key, due| secret::pass(ctx, key, due)))
+                };
                 hooks::held_queue(queue.run(pass, move |key| secret::after_panic(&on_panic, key), stop)).await;
             }
         };
         let connections = {
             let (ctx, on_panic) = (Arc::clone(&self.ctx), Arc::clone(&self.ctx));
-            let queue = self.queues.connections.clone();
+            let (queue, leadership) = (self.queues.connections.clone(), self.leadership.clone());
             async move {
-                let pass = move |key, due| hooks::held(connection::pass(Arc::clone(&ctx), key, due));
+                let pass = move |key, due| {
+                    let ctx = Arc::clone(&ctx);
+                    hooks::held(in_office(leadership.clone(), key, due, |key, due| connection::pass(ctx, key, due)))
+                };
                 hooks::held_queue(queue.run(pass, move |key| connection::after_panic(&on_panic, key), stop)).await;
             }
         };
@@ -207,6 +216,20 @@ impl Controllers {
             tokio::join!(resources, connections);
         }
     }
+}
+
+/// Runs `pass`, if this replica still leads at the moment at which it begins. A process that was stopped may come here
+/// before anybody has noticed that its right ended meanwhile; the next term asks for a pass over everything.
+async fn in_office<W: Work, F: Future<Output = Next<W>>>(
+    leadership: Leadership,
+    key: ObjectKey,
+    work: W,
+    pass: impl FnOnce(ObjectKey, W) -> F,
+) -> Next<W> {
+    if !leadership.is_leader_now() {
+        return Next::Wake { after: UNTIL_NOTICED, work };
+    }
+    ferrvault::until_the_end(Arc::clone(&key.namespace), pass(key, work)).await
 }
 
 async fn lost(leadership: &mut Leadership) {

@@ -12,10 +12,17 @@
 //! how long a holder is respected, on the observer's own clock from *after* the answer that showed the renewal. No two
 //! machines' clocks are ever compared, and the first span (10 s) ends before the second (15 s) whatever they show.
 //!
+//! That clock is `CLOCK_MONOTONIC`: nobody can set it, and it goes on while the process is stopped (`SIGSTOP`, a frozen
+//! cgroup). It stands still while the whole machine is suspended, during which the others go on counting; so a holder
+//! subtracts from its right what `CLOCK_BOOTTIME` has moved on beyond it ([`sleep`]). A standby does not: whoever waits
+//! longer than he has to is late, and never wrong.
+//!
 //! Losing the lease ends nothing but leadership: no write is begun past it ([`Leadership::check`]), the process stays and
 //! stands by. A write that is under way when leadership ends cannot be called back; writes carry resource versions.
 
 mod elector;
+mod sleep;
+mod times;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,52 +30,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::sleep::Sleeps;
 use crate::cluster::error::CallError;
 
 pub use self::elector::{Candidate, Elector};
-
-/// The times of the election.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaseTimes {
-    /// How long a standby respects a holder that shows no renewal.
-    pub duration: Duration,
-    /// How long a holder acts on one renewal.
-    pub renew_deadline: Duration,
-    /// How often a holder renews.
-    pub retry_period: Duration,
-}
-
-impl Default for LeaseTimes {
-    /// 60 s / 5 s = 12 writes a minute. A renewal that is due after 5 s has 5 s to succeed in, and 5 s lie between the
-    /// end of a holder's right and the first moment that another takes it.
-    fn default() -> Self {
-        Self {
-            duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(5),
-        }
-    }
-}
-
-/// Times that would let two replicas lead, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "of the lease times, the duration must be whole seconds and above the renew deadline, that above the retry period, \
-     and that above 0"
-)]
-pub struct LeaseTimesError;
-
-impl LeaseTimes {
-    /// Refuses times under which the election would not hold.
-    pub fn validate(self) -> Result<Self, LeaseTimesError> {
-        let ordered = self.duration > self.renew_deadline
-            && self.renew_deadline > self.retry_period
-            && !self.retry_period.is_zero();
-        // The Lease speaks in whole seconds; others must not respect it for less than this process counts on.
-        let expressible = self.duration.subsec_nanos() == 0 && i32::try_from(self.duration.as_secs()).is_ok();
-        if ordered && expressible { Ok(self) } else { Err(LeaseTimesError) }
-    }
-}
+pub use self::times::LeaseTimes;
 
 /// Whether this replica leads. Cheap to clone; every clone tells the same.
 #[derive(Clone, Debug)]
@@ -90,6 +56,7 @@ pub struct ElectionState {
 
 #[derive(Debug)]
 struct Shared {
+    sleeps: Sleeps,
     right: Mutex<Right>,
     state: Mutex<ElectionState>,
 }
@@ -98,12 +65,27 @@ struct Shared {
 enum Right {
     Always,
     Never,
-    Until(Instant),
+    Until {
+        end: Instant,
+        /// How long the machine had slept by then, to tell what it has slept since.
+        slept: Duration,
+    },
 }
 
 impl Shared {
     fn new(right: Right) -> Arc<Self> {
-        Arc::new(Self { right: Mutex::new(right), state: Mutex::default() })
+        Arc::new(Self { sleeps: Sleeps::default(), right: Mutex::new(right), state: Mutex::default() })
+    }
+
+    /// The end of the right to lead as it stands now, if it has one: earlier by what the machine has slept meanwhile.
+    fn end(&self) -> Option<Instant> {
+        match *self.right() {
+            Right::Until { end, slept } => {
+                // An end before this clock began is over as well.
+                Some(end.checked_sub(self.sleeps.since(slept)).unwrap_or_else(Instant::now))
+            }
+            Right::Always | Right::Never => None,
+        }
     }
 
     // Both hold plain values: a panic elsewhere leaves nothing half done.
@@ -127,11 +109,10 @@ impl Leadership {
     /// Whether this replica leads at this very moment. Asked before each write: a replica that slept through the end of
     /// its right (a stopped process, a starved machine) must not act on what it knew before.
     pub fn is_leader_now(&self) -> bool {
-        match *self.shared.right() {
-            Right::Always => true,
-            Right::Never => false,
-            Right::Until(end) => Instant::now() < end,
+        if *self.shared.right() == Right::Always {
+            return true;
         }
+        self.shared.end().is_some_and(|end| Instant::now() < end)
     }
 
     /// [`Leadership::is_leader_now`] as a result, to stand before a write.

@@ -32,7 +32,7 @@ use crate::entropy::Entropy;
 use crate::ferrvault::Http;
 use crate::hooks;
 use crate::key::ObjectKey;
-use crate::leader::{Candidate, Elector, Leadership, LeaseTimes};
+use crate::leader::{Candidate, Elector, Leadership};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::supervision::{Ended, Tasks};
@@ -111,7 +111,7 @@ pub async fn run(settings: Settings, sockets: Sockets) -> Result<(), Fatal> {
                 namespace: namespace.clone(),
                 lease: lease.clone(),
                 pod: surroundings.pod.clone(),
-                times: LeaseTimes::default(),
+                times: settings.lease_times,
             };
             let (elector, leadership) = Elector::new(clients.request.clone(), candidate, clock.clone(), &entropy);
             lasting.spawn("the election", elector.run(drained.clone()));
@@ -229,7 +229,7 @@ impl Work {
         Parts {
             clients: self.clients,
             leadership: self.leadership,
-            ferrvault: Arc::new(Http::default()),
+            ferrvault: Arc::new(Http::new(self.settings.oidc.origins.clone())),
             oidc: self.settings.oidc,
             operator_key,
             clock: self.clock,

@@ -9,12 +9,13 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use ferrvault_core::duration::{DurationError, GoDuration};
-use ferrvault_vault::{Endpoint, RetryPolicy};
+use ferrvault_vault::{AllowedUrl, RetryPolicy};
 
 pub use self::address::{BindAddress, CannotListen};
 use crate::args::{Args, LogFormat};
 use crate::cluster::watch::Scope;
 use crate::ferrvault::OidcLimits;
+use crate::leader::LeaseTimes;
 use crate::logging::Level;
 use crate::queue::Limits;
 
@@ -34,6 +35,8 @@ pub struct Settings {
     pub probe_address: BindAddress,
     /// The name of the lease to hold while working; `None` without leader election.
     pub lease: Option<String>,
+    /// The times of the election; the defaults without one.
+    pub lease_times: LeaseTimes,
     /// For resources without an interval of their own; zero means that nothing is refreshed on a schedule.
     pub default_refresh_interval: Duration,
     /// Which namespaces to work in.
@@ -107,6 +110,7 @@ impl Settings {
             metrics_address: BindAddress::parse("--metrics-bind-address", &args.metrics_bind_address)?,
             probe_address: BindAddress::parse("--health-probe-bind-address", &args.health_probe_bind_address)?,
             lease: args.leader_elect.then(|| subdomain("--leader-elect-id", &args.leader_elect_id)).transpose()?,
+            lease_times: if args.leader_elect { lease_times(args)? } else { LeaseTimes::default() },
             default_refresh_interval: GoDuration::parse_non_negative(&args.default_refresh_interval)
                 .map_err(|error| BadSetting::Duration { flag: "--default-refresh-interval", error })?,
             scope: scope(&args.watch_namespace)?,
@@ -121,7 +125,7 @@ impl Settings {
             limits: Limits::new(concurrency(&args.concurrency)?),
             oidc: OidcLimits {
                 token_dir: args.oidc_token_dir.clone().into(),
-                origins: args.allow_origin.iter().map(|text| origin(text)).collect::<Result<_, _>>()?,
+                origins: args.allow_origin.iter().map(|text| allowed(text)).collect::<Result<_, _>>()?,
             },
             key_secret: subdomain("--key-secret", &args.key_secret)?,
         })
@@ -177,13 +181,34 @@ fn scope(value: &str) -> Result<Scope, BadSetting> {
     })
 }
 
-/// An origin in the one spelling that connections are compared with.
-fn origin(value: &str) -> Result<String, BadSetting> {
-    Endpoint::parse(value).map(|endpoint| endpoint.origin()).map_err(|_| BadSetting::Value {
+fn allowed(value: &str) -> Result<AllowedUrl, BadSetting> {
+    AllowedUrl::parse(value).map_err(|_| BadSetting::Value {
         flag: "--allow-origin",
         value: value.to_owned(),
-        expected: "scheme and host, as in https://vault.example.com",
+        expected: "scheme and host, as in https://vault.example.com, with a plain path behind them if need be",
     })
+}
+
+/// Times under which one replica leads at a time, each refused by what it contradicts.
+fn lease_times(args: &Args) -> Result<LeaseTimes, BadSetting> {
+    let retry_period = at_least(
+        ("--leader-elect-retry-period", &args.leader_elect_retry_period),
+        LeaseTimes::SHORTEST_PERIOD,
+        "or a leader would do little but renew",
+    )?;
+    let renew_deadline = more_than(
+        ("--leader-elect-renew-deadline", &args.leader_elect_renew_deadline),
+        retry_period,
+        "the value of --leader-elect-retry-period",
+    )?;
+    let flag = "--leader-elect-lease-duration";
+    let value = &*args.leader_elect_lease_duration;
+    let duration = more_than((flag, value), renew_deadline, "the value of --leader-elect-renew-deadline")?;
+    if duration.subsec_nanos() > 0 || duration > LeaseTimes::LONGEST {
+        let expected = "whole seconds, and one hour at most: so long nobody works after a leader was killed";
+        return Err(BadSetting::Value { flag, value: value.to_owned(), expected });
+    }
+    Ok(LeaseTimes { duration, renew_deadline, retry_period })
 }
 
 /// The name of an object: what Kubernetes calls a DNS subdomain.

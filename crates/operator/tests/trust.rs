@@ -10,6 +10,7 @@ use ferrvault_operator::cluster::access::Cluster;
 use ferrvault_operator::ferrvault::{Credentials, Http, OidcLimits, endpoint};
 use ferrvault_operator::leader::Leadership;
 use ferrvault_testkit::{ApiServer, build};
+use ferrvault_vault::AllowedUrl;
 
 async fn bearer_of(type_: &str, url: &str, origins: &[&str]) -> Result<(), Refusal> {
     let api = ApiServer::default();
@@ -17,7 +18,7 @@ async fn bearer_of(type_: &str, url: &str, origins: &[&str]) -> Result<(), Refus
     let connection: FerrVaultConnection =
         build::connection("default", "conn").url(url).token_in("token", "token").typed();
     let cluster = Cluster::new(api.client("default"), Leadership::always());
-    let origins = origins.iter().map(|origin| (*origin).to_owned()).collect();
+    let origins = origins.iter().map(|origin| AllowedUrl::parse(origin).unwrap()).collect();
     let limits = OidcLimits { token_dir: "/nowhere".into(), origins };
     let credentials = Credentials::new(Arc::new(Http::default()), Clock::system(), limits);
     let endpoint = endpoint(&connection.spec)?;
@@ -32,6 +33,17 @@ async fn with_a_list_of_origins_tokens_obey_it_as_well() {
         ("on the list", "https://vault.example.com/base", &listed[..], Ok(())),
         ("not on the list", "https://elsewhere.example.com", &listed[..], Err(Reason::InvalidConnection)),
         ("another port", "https://vault.example.com:8443", &listed[..], Err(Reason::InvalidConnection)),
+        ("below a listed path", "https://v.example.com/a/b", &["https://v.example.com/a"], Ok(())),
+        (
+            "beside a listed path",
+            "https://v.example.com/ab",
+            &["https://v.example.com/a"],
+            Err(Reason::InvalidConnection),
+        ),
+        ("the metadata service", "http://169.254.169.254", &[], Err(Reason::InvalidConnection)),
+        ("the same as https", "https://[fe80::1]/latest", &[], Err(Reason::InvalidConnection)),
+        ("by a name", "https://metadata.google.internal", &[], Err(Reason::InvalidConnection)),
+        ("of a person who said so", "https://169.254.1.1", &["https://169.254.1.1"], Ok(())),
     ] {
         let found = bearer_of("Opaque", url, origins).await;
         assert_eq!(found.map_err(|refusal| refusal.reason), expected, "{case}");

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use reqwest::Response;
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::memory::{AnswerMemory, Claim, FREE_BYTES, Owner};
+
 /// Most bytes of an answer, counted after decompression: a Secret holds 1 MiB, JSON may need up to six bytes for one,
 /// though hardly ever more than two, and keys and metadata need room as well.
 pub(crate) const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
@@ -27,17 +29,35 @@ pub(crate) enum Unread {
     Broken(reqwest::Error),
 }
 
-/// Reads the body to its end, `limit` bytes at most.
-pub(crate) async fn read(response: &mut Response, limit: usize) -> Result<Zeroizing<Vec<u8>>, Unread> {
+/// A body, with the room that it claimed.
+#[derive(Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) bytes: Zeroizing<Vec<u8>>,
+    pub(crate) claim: Option<Claim>,
+}
+
+/// Whose memory a body is read into.
+pub(crate) type Budget<'a> = Option<(&'a AnswerMemory, &'a Owner)>;
+
+/// Reads the body to its end, `limit` bytes at most. With a budget, all beyond the first few bytes waits for its room, and
+/// with it the server.
+pub(crate) async fn read(response: &mut Response, limit: usize, budget: Budget<'_>) -> Result<Body, Unread> {
     // Known beforehand only where nothing was compressed; saves the transfer, decides nothing.
-    if response.content_length().is_some_and(|length| length > limit as u64) {
+    let length = response.content_length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    if length.is_some_and(|length| length > limit) {
         return Err(Unread::TooLarge { limit });
     }
-    let mut body = Zeroizing::new(Vec::new());
+    let mut body = Body::default();
     while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
-        let fits = chunk.len() <= limit - body.len();
+        let fits = chunk.len() <= limit - body.bytes.len();
         if fits {
-            append(&mut body, &chunk);
+            if body.bytes.len() + chunk.len() > FREE_BYTES
+                && body.claim.is_none()
+                && let Some((memory, owner)) = budget
+            {
+                body.claim = Some(memory.claim(owner, length).await);
+            }
+            append(&mut body.bytes, &chunk);
         }
         if let Ok(mut chunk) = chunk.try_into_mut() {
             chunk.as_mut().zeroize();

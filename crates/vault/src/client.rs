@@ -11,14 +11,15 @@ use ferrvault_core::content::{Answer, SecretBytes};
 use http::header::{ACCEPT, InvalidHeaderValue};
 use http::{HeaderMap, HeaderValue, Method};
 use thiserror::Error;
-use zeroize::Zeroizing;
 
+use crate::address::{self, Reachable};
 use crate::bearer::Bearer;
-use crate::body::secret_object;
+use crate::body::{Body, Budget, secret_object};
 use crate::encode;
 use crate::endpoint::Endpoint;
 use crate::error::VaultError;
 use crate::identity::{self, BearerGrant, SecretVersion, TokenIdentity};
+use crate::memory::{AnswerMemory, Claim, Owner};
 use crate::retry::{Repeat, RetryPolicy};
 use crate::reveal::{self, MAX_TARGET_BYTES, RevealRequest, Scope};
 use crate::tls::{self, TlsError, TlsOptions};
@@ -38,6 +39,8 @@ pub struct ClientOptions {
     pub tls: TlsOptions,
     /// Name and version it goes by.
     pub user_agent: String,
+    /// Which addresses it connects to.
+    pub reachable: Reachable,
 }
 
 impl Default for ClientOptions {
@@ -46,6 +49,7 @@ impl Default for ClientOptions {
             retry: RetryPolicy::default(),
             tls: TlsOptions::default(),
             user_agent: concat!("ferrvault-operator/", env!("CARGO_PKG_VERSION")).to_owned(),
+            reachable: Reachable::default(),
         }
     }
 }
@@ -70,6 +74,7 @@ pub struct VaultClient {
     http: reqwest::Client,
     endpoint: Arc<Endpoint>,
     retry: Arc<RetryPolicy>,
+    reachable: Reachable,
 }
 
 impl VaultClient {
@@ -91,9 +96,10 @@ impl VaultClient {
             .gzip(true)
             .http1_only()
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .dns_resolver(address::resolver(options.reachable))
             .build()
             .map_err(|_| SetupError::Http)?;
-        Ok(Self { http, endpoint: Arc::new(endpoint), retry: Arc::new(options.retry) })
+        Ok(Self { http, endpoint: Arc::new(endpoint), retry: Arc::new(options.retry), reachable: options.reachable })
     }
 
     /// Where this client calls.
@@ -111,8 +117,30 @@ impl VaultClient {
     /// With names, the answer holds these keys and no other, and `missing` is what was asked for and did not come.
     /// Without names it holds every key of the vault.
     pub async fn reveal(&self, bearer: &Bearer, request: &RevealRequest) -> Result<Answer, VaultError> {
+        self.ask(bearer, request, None).await.map(|(answer, _)| answer)
+    }
+
+    /// [`VaultClient::reveal`] for a resource in `namespace`, within `memory`: an answer that is not small waits for its
+    /// room, within the time that an attempt has. The claim is to be kept until nothing of the answer is left.
+    pub async fn reveal_within(
+        &self,
+        memory: &AnswerMemory,
+        namespace: Arc<str>,
+        bearer: &Bearer,
+        request: &RevealRequest,
+    ) -> Result<(Answer, Option<Claim>), VaultError> {
+        let owner = Owner { namespace, connection: self.endpoint.to_string().into() };
+        self.ask(bearer, request, Some((memory, &owner))).await
+    }
+
+    async fn ask(
+        &self,
+        bearer: &Bearer,
+        request: &RevealRequest,
+        budget: Budget<'_>,
+    ) -> Result<(Answer, Option<Claim>), VaultError> {
         let keys = request.keys()?;
-        match &request.scope {
+        let (answer, claim) = match &request.scope {
             Scope::Cloud { organization, project, namespace } => {
                 encode::check_namespace(namespace)?;
                 let target = reveal::cloud_target(organization, project, &request.vault, &keys)?;
@@ -123,7 +151,9 @@ impl VaultClient {
                 }
                 call.bearer = Some(bearer);
                 call.namespace = HeaderValue::from_str(namespace).ok();
-                reveal::read_cloud(&self.send(call).await?, &keys)
+                call.budget = budget;
+                let body = self.send(call).await?;
+                (reveal::read_cloud(&body.bytes, &keys)?, body.claim)
             }
             Scope::FerrVault => {
                 encode::check_name("vault", &request.vault)?;
@@ -131,24 +161,35 @@ impl VaultClient {
                 let question = wire::OperatorQuestion { vault: &request.vault, names };
                 let mut call = self.call(Method::POST, "/v1/operator/secrets/reveal")?;
                 call.bearer = Some(bearer);
+                if let Some(namespace) = &request.namespace {
+                    encode::check_namespace(namespace)?;
+                    call.namespace = HeaderValue::from_str(namespace).ok();
+                }
                 call.body = Some(serde_json::to_vec(&question).map_err(|_| unencodable())?.into());
-                reveal::read_operator(&self.send(call).await?, &keys)
+                call.budget = budget;
+                let body = self.send(call).await?;
+                (reveal::read_operator(&body.bytes, &keys)?, body.claim)
             }
-        }
+        };
+        let claim = claim.map(|mut claim| {
+            claim.decoded(answer.content.0.values().map(|value| value.expose().len()).sum());
+            claim
+        });
+        Ok((answer, claim))
     }
 
     /// Asks for names and versions of the vault the token is bound to, sorted by name.
     pub async fn list(&self, bearer: &Bearer) -> Result<Vec<SecretVersion>, VaultError> {
         let mut call = self.call(Method::GET, "/v1/operator/secrets/list")?;
         call.bearer = Some(bearer);
-        identity::read_list(&self.send(call).await?)
+        identity::read_list(&self.send(call).await?.bytes)
     }
 
     /// Asks what the token is.
     pub async fn me(&self, bearer: &Bearer) -> Result<TokenIdentity, VaultError> {
         let mut call = self.call(Method::GET, "/v1/operator/me")?;
         call.bearer = Some(bearer);
-        identity::read_me(&self.send(call).await?)
+        identity::read_me(&self.send(call).await?.bytes)
     }
 
     /// Asks whether FerrVault is well. No token is sent.
@@ -166,7 +207,7 @@ impl VaultClient {
         let mut call = self.call(Method::POST, "/api/v1/clusters/oidc-exchange")?;
         call.body = Some(json_object(&[("cluster_id", cluster_id), ("token", token)])?);
         call.secret = jwt.expose();
-        identity::read_grant(&self.send(call).await?)
+        identity::read_grant(&self.send(call).await?.bytes)
     }
 
     /// Stores a new key. Not repeated once it may have arrived: a second one would be refused as existing already.
@@ -226,6 +267,7 @@ impl VaultClient {
             secret: &[],
             repeat: Repeat::Always,
             wanted: Wanted::Json,
+            budget: None,
         })
     }
 
@@ -235,7 +277,10 @@ impl VaultClient {
         self.send(call).await.map(drop)
     }
 
-    async fn send(&self, call: Call<'_>) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+    async fn send(&self, call: Call<'_>) -> Result<Body, VaultError> {
+        if self.reachable == Reachable::NoMetadata && self.endpoint.is_metadata() {
+            return Err(VaultError::AddressRefused);
+        }
         self.retry.run(call.repeat, |deadline| call.attempt(&self.http, deadline)).await
     }
 }

@@ -9,6 +9,8 @@ use std::str::FromStr;
 use thiserror::Error;
 use url::{Host, Url};
 
+use crate::address::{is_metadata, is_metadata_name};
+
 /// Why a text is not the base address of a FerrVault. No variant repeats the text: a refused one may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EndpointError {
@@ -72,7 +74,9 @@ impl Endpoint {
 
     /// Whether the host is this machine or a service of this cluster: loopback, `*.svc` or `*.svc.*`.
     ///
-    /// The name alone decides; nothing is looked up.
+    /// The name alone decides; nothing is looked up. A service is called `SERVICE.NAMESPACE.svc`, so a name with further
+    /// labels behind `svc` needs two before it: `vault.svc.example.com` is somebody's host in the internet. What a cluster
+    /// calls its own domain cannot be known here.
     pub fn host_is_local(&self) -> bool {
         match self.url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -84,6 +88,22 @@ impl Endpoint {
             }
             None => false,
         }
+    }
+
+    /// Whether the host is written as an address of the link, of the node or of its cloud's metadata service, or as a name
+    /// that stands for one.
+    pub fn is_metadata(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Ipv4(address)) => is_metadata(address.into()),
+            Some(Host::Ipv6(address)) => is_metadata(address.into()),
+            Some(Host::Domain(name)) => is_metadata_name(name.strip_suffix('.').unwrap_or(name)),
+            None => false,
+        }
+    }
+
+    /// The path prefix; empty without one.
+    pub(crate) fn path(&self) -> &str {
+        self.url.path().trim_end_matches('/')
     }
 
     /// Scheme, host and port without the path, as in an allow list: `https://vault.example.com` (a default port is
@@ -106,9 +126,11 @@ fn strip_scheme(text: &str) -> Option<&str> {
     })
 }
 
-/// Whether a label `svc` stands behind at least one other label.
+/// Whether the name ends in a label `svc` behind another one, or has one behind two others.
 fn is_service_name(name: &str) -> bool {
-    name.split('.').skip(1).any(|label| label == "svc")
+    let labels = || name.split('.');
+    let is_short = labels().count() > 1 && labels().next_back() == Some("svc");
+    is_short || labels().skip(2).any(|label| label == "svc")
 }
 
 impl FromStr for Endpoint {
@@ -194,6 +216,10 @@ mod tests {
             ("VAULT.ferr.SVC", true),
             ("vault.ferr.svc.cluster.local", true),
             ("svc", false),
+            ("vault.svc", true),
+            ("0.vault.ferr.svc.k8s.example.com", true),
+            ("vault.svc.example.com", false),
+            ("vault.svc.cluster.local", false),
             ("svc.example.com", false),
             ("vault.svcs.example.com", false),
             ("localhost.example.com", false),

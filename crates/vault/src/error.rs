@@ -72,6 +72,12 @@ pub enum VaultError {
         /// What the network said.
         why: String,
     },
+    /// An address that no connection is made to, as it is written or as the name was resolved. Nothing was sent.
+    #[error(
+        "the URL's host is an address of the node or its cloud (link-local or a metadata service), which is not called; \
+         correct the URL, or have the operator started with --allow-origin for it if FerrVault is there"
+    )]
+    AddressRefused,
     /// The answer was not complete in time.
     #[error("FerrVault did not answer completely within {}; check its load and the network in between", seconds(*limit))]
     TimedOut {
@@ -181,6 +187,7 @@ mod tests {
             (VaultError::Throttled { after: None, upstream: upstream.clone() }, false),
             (VaultError::Rejected { status: 400, upstream }, false),
             (VaultError::RefusedByTls { why: "expired".into() }, false),
+            (VaultError::AddressRefused, false),
             (VaultError::broken("no JSON"), false),
             (VaultError::TooLarge { limit: 1 }, false),
             (VaultError::RedirectRefused { status: 302, to: None }, false),

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::io;
 
+use crate::address;
 use crate::body::Unread;
 use crate::error::VaultError;
 use crate::retry::Failure;
@@ -14,6 +15,9 @@ use crate::tls;
 /// The request was not answered.
 pub(crate) fn request_failure(error: &reqwest::Error) -> Failure {
     let unsent = error.is_connect();
+    if causes(error).any(<dyn Error>::is::<address::Metadata>) {
+        return Failure { error: VaultError::AddressRefused, unsent };
+    }
     let error = match causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
         Some(refused) => VaultError::RefusedByTls { why: tls::explain(refused) },
         None if error.is_dns() => unreachable("the host name cannot be resolved"),

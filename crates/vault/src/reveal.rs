@@ -42,6 +42,9 @@ pub struct RevealRequest {
     pub vault: String,
     /// The keys wanted; none means every key of the vault. Doubles are asked for once.
     pub names: Vec<String>,
+    /// In mode `ferrvault`: the namespace to be named, where the token does not stand for one namespace alone. Mode `cloud`
+    /// has it in its scope, because there it is always named.
+    pub namespace: Option<String>,
 }
 
 impl RevealRequest {
@@ -126,7 +129,12 @@ mod tests {
     use super::*;
 
     fn request(scope: Scope, names: &[&str]) -> RevealRequest {
-        RevealRequest { scope, vault: "v".into(), names: names.iter().map(|name| (*name).to_owned()).collect() }
+        RevealRequest {
+            scope,
+            vault: "v".into(),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            namespace: None,
+        }
     }
 
     fn cloud() -> Scope {

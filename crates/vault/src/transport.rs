@@ -16,7 +16,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use crate::bearer::Bearer;
-use crate::body::{self, MAX_ANSWER_BYTES, MAX_ERROR_BYTES};
+use crate::body::{self, Body, Budget, MAX_ANSWER_BYTES, MAX_ERROR_BYTES};
 use crate::error::VaultError;
 use crate::network::{request_failure, unread_body};
 use crate::retry::{Failure, Repeat};
@@ -57,11 +57,13 @@ pub(crate) struct Call<'a> {
     pub(crate) secret: &'a [u8],
     pub(crate) repeat: Repeat,
     pub(crate) wanted: Wanted,
+    /// Whose memory its answer is read into; an error's text is too short to be counted.
+    pub(crate) budget: Budget<'a>,
 }
 
 impl Call<'_> {
     /// Sends the call once and reads what comes back.
-    pub(crate) async fn attempt(&self, http: &Client, deadline: Instant) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    pub(crate) async fn attempt(&self, http: &Client, deadline: Instant) -> Result<Body, Failure> {
         let mut request = http.request(self.method.clone(), self.url.clone());
         if let Some(bearer) = self.bearer {
             request = request.header(http::header::AUTHORIZATION, bearer.header());
@@ -85,10 +87,11 @@ impl Call<'_> {
         if self.wanted != Wanted::Json {
             // Read so that the connection can be used again; its content decides nothing.
             let _ = leftover(&mut response, deadline).await;
-            return Ok(Zeroizing::default());
+            return Ok(Body::default());
         }
         check_is_json(response.headers(), &self.secrets()).map_err(Failure::sent)?;
-        body::read(&mut response, MAX_ANSWER_BYTES).await.map_err(|unread| Failure::sent(unread_body(&unread)))
+        let read = body::read(&mut response, MAX_ANSWER_BYTES, self.budget).await;
+        read.map_err(|unread| Failure::sent(unread_body(&unread)))
     }
 
     /// What no text may repeat.
@@ -121,7 +124,8 @@ impl Call<'_> {
 /// A body that is nice to have: within a small limit and a short time, or not at all.
 async fn leftover(response: &mut Response, deadline: Instant) -> Option<Zeroizing<Vec<u8>>> {
     let patience = deadline.min(Instant::now() + ERROR_TEXT_PATIENCE);
-    tokio::time::timeout_at(patience, body::read(response, MAX_ERROR_BYTES)).await.ok()?.ok()
+    let read = tokio::time::timeout_at(patience, body::read(response, MAX_ERROR_BYTES, None)).await.ok()?;
+    read.ok().map(|body| body.bytes)
 }
 
 /// Refuses what names another type than JSON, or an encoding that was not asked for. An answer that names no type is

@@ -136,10 +136,17 @@ async fn by_default_everything_is_there_and_runs_with_no_rights_of_its_own() {
 #[tokio::test]
 async fn values_reach_the_flags_and_what_is_off_is_not_there() {
     let Some((tools, _home)) = helm("values_reach_the_flags") else { return };
-    let cases: [(&[&str], &[&str], &[&str]); 7] = [
+    let cases: [(&[&str], &[&str], &[&str]); 10] = [
         (&["watchNamespace=shop"], &["--watch-namespace=shop"], &[]),
         (&["leaderElection.enabled=false"], &[], &["--leader-elect"]),
-        (&["leaderElection.id=mine"], &["--leader-elect-id=mine"], &[]),
+        (&["leaderElection.id=mine"], &["--leader-elect-id=mine"], &["--leader-elect-l", "--leader-elect-r"]),
+        (
+            &["leaderElection.leaseDuration=30s", "leaderElection.renewDeadline=20s", "leaderElection.retryPeriod=10s"],
+            &["--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=10s"],
+            &[],
+        ),
+        (&["leaderElection.enabled=false", "leaderElection.leaseDuration=30s"], &[], &["--leader-elect"]),
+        (&["oidcToken.allowOrigins={https://a.example.com/b}"], &["--allow-origin=https://a.example.com/b"], &[]),
         (&["metrics.enabled=false"], &["--metrics-bind-address=0"], &[]),
         (
             &["metrics.port=9000", "probe.port=9001"],

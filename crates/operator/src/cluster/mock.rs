@@ -42,6 +42,8 @@ pub(crate) enum Reply {
     Json(u16, Value),
     /// With 200 and a body that comes line by line.
     Lines(mpsc::UnboundedReceiver<Line>),
+    /// With that, once the notice comes.
+    Held(Arc<tokio::sync::Notify>, Box<Reply>),
     /// Not at all.
     Never,
     /// With a broken connection.
@@ -115,7 +117,11 @@ pub(crate) fn api(answer: impl FnMut(&Seen) -> Reply + Send + 'static) -> (Clien
     (Client::new(service, "default"), requests)
 }
 
-async fn respond(reply: Reply) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>>, BoxError> {
+async fn respond(mut reply: Reply) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>>, BoxError> {
+    while let Reply::Held(notice, held) = reply {
+        notice.notified().await;
+        reply = *held;
+    }
     let broken = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     let (code, body) = match reply {
         Reply::Json(code, body) => {
@@ -129,7 +135,7 @@ async fn respond(reply: Reply) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>
             (200, StreamBody::new(frames).boxed_unsync())
         }
         Reply::Broken => return Err(broken().into()),
-        Reply::Never => std::future::pending().await,
+        Reply::Never | Reply::Held(..) => std::future::pending().await,
     };
     Ok(Response::builder().status(code).body(body)?)
 }

@@ -2,7 +2,7 @@
 //! won by exchanging the pod's own JWT, kept in memory until shortly before it ends.
 //!
 //! Whoever may create connections in a namespace is not thereby trusted with the operator's identity: the JWT is only read
-//! below one folder, only sent where its audience says, and only to origins that the operator was started with.
+//! below one folder, only sent where its audience says, and only to addresses that the operator was started with.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use ferrvault_api::{FerrVaultConnection, Reason};
 use ferrvault_core::content::SecretBytes;
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::sync::checks;
-use ferrvault_vault::{Bearer, BearerGrant, Endpoint, VaultError};
+use ferrvault_vault::{AllowedUrl, Bearer, BearerGrant, Endpoint, VaultError};
 use jiff::SignedDuration;
 use zeroize::Zeroizing;
 
@@ -36,8 +36,8 @@ const MAX_JWT: u64 = 64 * 1024;
 pub struct OidcLimits {
     /// The folder that `oidc.tokenPath` has to be in.
     pub token_dir: PathBuf,
-    /// Origins that the identity may be sent to.
-    pub origins: Vec<String>,
+    /// Where the identity may be sent to.
+    pub origins: Vec<AllowedUrl>,
 }
 
 /// Tokens and bearers of connections.
@@ -75,11 +75,14 @@ impl Credentials {
         connection: &FerrVaultConnection,
         endpoint: &Endpoint,
     ) -> Result<Bearer, Refusal> {
+        if endpoint.is_metadata() && !self.is_allowed(endpoint) {
+            return Err(refusal(&VaultError::AddressRefused, "the connection's url"));
+        }
         match (&connection.spec.token_secret_ref, &connection.spec.oidc) {
             (Some(reference), None) => {
                 // Without a list, any server may be asked with a token of the namespace; with one, only those on it.
                 if !self.limits.origins.is_empty() {
-                    self.origin_not_allowed(endpoint)?;
+                    self.not_allowed(endpoint)?;
                 }
                 token(cluster, connection, reference).await
             }
@@ -121,7 +124,7 @@ impl Credentials {
         oidc: &Oidc,
         endpoint: &Endpoint,
     ) -> Result<Bearer, Refusal> {
-        self.origin_not_allowed(endpoint)?;
+        self.not_allowed(endpoint)?;
         let slot = self.slot(connection);
         let mut kept = slot.lock().await;
         let generation = connection.metadata.generation;
@@ -143,16 +146,19 @@ impl Credentials {
         Ok(bearer)
     }
 
-    fn origin_not_allowed(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
-        let origin = endpoint.origin();
-        if self.limits.origins.contains(&origin) {
+    fn is_allowed(&self, endpoint: &Endpoint) -> bool {
+        self.limits.origins.iter().any(|entry| entry.covers(endpoint))
+    }
+
+    fn not_allowed(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
+        if self.is_allowed(endpoint) {
             return Ok(());
         }
         Err(Refusal::new(
             Reason::InvalidConnection,
             format!(
-                "the connection would send its credentials to {origin}, which the operator was not started for; \
-                 add --allow-origin={origin} to the operator's arguments if that is FerrVault"
+                "the connection would send its credentials to {endpoint}, which the operator was not started for; \
+                 add --allow-origin={endpoint} to the operator's arguments if that is FerrVault"
             ),
         ))
     }

@@ -4,6 +4,7 @@
 //! [`Http`]. What a failure means to a resource is decided here and nowhere else.
 
 mod credentials;
+mod held;
 mod http;
 mod jwt;
 
@@ -15,6 +16,7 @@ use ferrvault_vault::{Bearer, BearerGrant, Endpoint, RevealRequest, Scope, Vault
 use futures::future::BoxFuture;
 
 pub use self::credentials::{Credentials, OidcLimits};
+pub(crate) use self::held::until_the_end;
 pub use self::http::Http;
 
 /// The questions a pass asks.
@@ -29,6 +31,12 @@ pub trait FerrVault: Send + Sync + 'static {
 
     /// Asks whether it is well. No token is sent.
     fn health<'a>(&'a self, endpoint: &'a Endpoint) -> BoxFuture<'a, Result<(), VaultError>>;
+
+    /// Asks whose token it is, which it does not tell of one that it does not accept. In a script that has no answer
+    /// ready every token is somebody's.
+    fn me<'a>(&'a self, _endpoint: &'a Endpoint, _bearer: &'a Bearer) -> BoxFuture<'a, Result<(), VaultError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Exchanges the JWT of a service account for a bearer.
     fn exchange<'a>(
@@ -64,7 +72,10 @@ pub fn reveal_request(resource: &FerrVaultSecret, spec: &FerrVaultConnectionSpec
             namespace: resource.metadata.namespace.clone().unwrap_or_default(),
         },
     };
-    RevealRequest { scope, vault: resource.spec.vault.clone(), names: resource.wanted_names().to_vec() }
+    // A token of a Secret is bound to one vault. The operator's own identity is the same in every namespace, so FerrVault is
+    // told for which of them it asks.
+    let namespace = spec.oidc.as_ref().and_then(|_| resource.metadata.namespace.clone());
+    RevealRequest { scope, vault: resource.spec.vault.clone(), names: resource.wanted_names().to_vec(), namespace }
 }
 
 /// What a failed call means to the resource or connection that made it.
@@ -76,7 +87,9 @@ pub fn refusal(error: &VaultError, asked_for: &str) -> Refusal {
         VaultError::Throttled { after, .. } => return Refusal::new(Reason::RateLimited, message).after(*after),
         // The server is there and says that the question is wrong: only a person can change that.
         VaultError::Rejected { status: 408, .. } => Reason::Unreachable,
-        VaultError::Rejected { .. } | VaultError::RedirectRefused { .. } => Reason::InvalidConnection,
+        VaultError::Rejected { .. } | VaultError::RedirectRefused { .. } | VaultError::AddressRefused => {
+            Reason::InvalidConnection
+        }
         VaultError::UnencodableKey { .. }
         | VaultError::UnencodableName { .. }
         | VaultError::UnencodableValue { .. }

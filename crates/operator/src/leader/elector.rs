@@ -192,7 +192,7 @@ impl Elector {
 
     /// Takes or renews the lease.
     async fn take(&mut self) -> Result<(), CallError> {
-        let begun = Instant::now();
+        let (begun, slept) = (Instant::now(), self.shared.sleeps.so_far());
         let lease = self.claim();
         let params = PostParams::default();
         let written = if lease.metadata.resource_version.is_some() {
@@ -204,7 +204,12 @@ impl Elector {
         if self.holder() != Some(&self.identity) || self.seen.is_none() {
             return Err(CallError::Undecodable { what: "not the Lease that was written".to_owned() });
         }
-        self.lead_until(begun + self.times.renew_deadline);
+        // An answer that was there in time may be looked at late: by a process that was stopped, on a machine that slept.
+        // The right has lapsed then, writes were refused for it, and a new term begins with the next turn.
+        if self.step_down_if_over() {
+            return Ok(());
+        }
+        self.lead_until(begun + self.times.renew_deadline, slept);
         Ok(())
     }
 
@@ -233,10 +238,7 @@ impl Elector {
 
     /// The end of our right, if we lead.
     fn end(&self) -> Option<Instant> {
-        match *self.shared.right() {
-            Right::Until(end) => Some(end),
-            Right::Always | Right::Never => None,
-        }
+        self.shared.end()
     }
 
     /// Longest wait for one answer: what lies between a renewal that is due and its deadline, and never past our right.
@@ -245,17 +247,20 @@ impl Elector {
         self.end().map_or(patience, |end| patience.min(end.saturating_duration_since(Instant::now())))
     }
 
-    fn lead_until(&self, end: Instant) {
-        *self.shared.right() = Right::Until(end);
+    fn lead_until(&self, end: Instant, slept: Duration) {
+        *self.shared.right() = Right::Until { end, slept };
         if self.changes.send_if_modified(|leading| !std::mem::replace(leading, true)) {
             tracing::info!(lease = self.name, identity = self.identity, "leading");
         }
     }
 
-    fn step_down_if_over(&self) {
-        if self.end().is_some_and(|end| end <= Instant::now()) {
+    /// Ends leadership whose time is up; whether it was.
+    fn step_down_if_over(&self) -> bool {
+        let over = self.end().is_some_and(|end| end <= Instant::now());
+        if over {
             self.step_down("it could not be renewed in time");
         }
+        over
     }
 
     fn step_down(&self, why: &str) {

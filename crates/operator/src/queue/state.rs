@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lane::{Lane, Place, Ticket};
-use super::limits::{Limits, Load};
+use super::lane::{Group, Lane, Place, Ticket};
+use super::limits::{Admission, Limits, Load};
 use super::{Running, Snapshot, Urgency, Work};
 use crate::key::ObjectKey;
 
@@ -27,7 +27,8 @@ pub(super) struct State<W> {
     /// The passes that hold a permit, by when they have to give it back.
     permits: BTreeMap<(Instant, Ticket), ObjectKey>,
     all: Load,
-    groups: BTreeMap<Arc<str>, Load>,
+    groups: BTreeMap<Group, Load>,
+    namespaces: BTreeMap<Arc<str>, Load>,
     next_ticket: Ticket,
     /// Whether the last pass that began had to wait for an urgent one to begin first.
     routine_is_owed: bool,
@@ -40,6 +41,8 @@ struct Entry<W> {
     /// Work that no pass has been given yet.
     pending: Option<(W, Urgency)>,
     wake: Option<Wake<W>>,
+    /// Whether the last pass ran long. Forgotten with the entry, so that a key is quick until it shows otherwise.
+    slow: bool,
     phase: Phase,
 }
 
@@ -56,7 +59,9 @@ enum Phase {
         since: Instant,
         ticket: Ticket,
         /// The group it was counted in, whatever the key belongs to by now.
-        group: Arc<str>,
+        group: Group,
+        /// Whether it was counted as a pass of a slow key.
+        slow: bool,
         overtime: bool,
         /// Its object is gone or made anew: what the pass answers is about something else.
         forgotten: bool,
@@ -70,7 +75,7 @@ enum Phase {
 /// In which lane a key waits, and where in it.
 struct Standing {
     urgency: Urgency,
-    group: Arc<str>,
+    group: Group,
     place: Place,
 }
 
@@ -85,6 +90,7 @@ impl<W: Work> State<W> {
             permits: BTreeMap::new(),
             all: Load::default(),
             groups: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
             next_ticket: 0,
             routine_is_owed: false,
             last_started: None,
@@ -122,7 +128,7 @@ impl<W: Work> State<W> {
         self.replace_wake(key, &mut entry, None);
         match &mut entry.phase {
             Phase::Idle => {}
-            Phase::Ready(standing) => self.lane(standing.urgency).remove(&standing.group, standing.place.ticket),
+            Phase::Ready(standing) => self.lane(standing.urgency).remove(&standing.group, &standing.place),
             Phase::Running { forgotten, woken, .. } => {
                 (*forgotten, *woken) = (true, false);
                 entry.pending = None;
@@ -165,21 +171,26 @@ impl<W: Work> State<W> {
             Phase::Running { since, overtime, .. } => Some(Running { key: key.clone(), since, overtime }),
             Phase::Idle | Phase::Ready(_) => None,
         });
-        let may_start = |group: &Arc<str>| {
-            // All that keeps such a group waiting is what the others hold, and they give it back.
-            self.limits.allow_group(self.groups.get(group).copied().unwrap_or_default(), self.all)
-        };
-        let oldest_ready = self.urgent.groups().chain(self.routine.groups()).filter(|(group, _)| may_start(group));
+        // All that keeps anybody else waiting is what the others hold, and they give it back.
+        let admission = |group: &Group| self.admission(group);
+        let startable = [&self.urgent, &self.routine].into_iter().filter_map(|lane| lane.oldest_startable(admission));
         Snapshot {
             depth: self.entries.values().filter(|entry| entry.pending.is_some()).count(),
             ready: self.urgent.len() + self.routine.len(),
             scheduled: self.wakes.len(),
             running: running.collect(),
-            oldest_ready: oldest_ready.map(|(_, since)| waits(since)).max(),
+            oldest_ready: startable.map(waits).max(),
             oldest_waiting: self.oldest_waiting(now),
             last_started: self.last_started,
             last_finished: self.last_finished,
         }
+    }
+
+    /// Which keys of `group` may start.
+    fn admission(&self, group: &Group) -> Admission {
+        let own = self.groups.get(group).copied().unwrap_or_default();
+        let namespace = self.namespaces.get(&group.namespace).copied().unwrap_or_default();
+        self.limits.admission(own, namespace, self.all)
     }
 
     /// The entry of `key`, out of the map, moved to `group`.
@@ -189,14 +200,15 @@ impl<W: Work> State<W> {
                 entry.group = group;
                 entry
             }
-            None => Entry { group, pending: None, wake: None, phase: Phase::Idle },
+            None => Entry { group, pending: None, wake: None, slow: false, phase: Phase::Idle },
         }
     }
 
     /// Puts an entry where it belongs by now: a lane if it has work and does not run, nowhere if it has nothing at all.
     fn put_back(&mut self, key: ObjectKey, mut entry: Entry<W>, now: Instant) {
         if let Some((_, urgency)) = entry.pending {
-            entry.phase = self.stand(&key, entry.phase, urgency, &entry.group, now);
+            let group = Group { namespace: Arc::clone(&key.namespace), name: Arc::clone(&entry.group) };
+            entry.phase = self.stand(&key, entry.phase, urgency, group, entry.slow, now);
         }
         let empty = matches!(entry.phase, Phase::Idle) && entry.wake.is_none();
         if !empty {
@@ -206,20 +218,28 @@ impl<W: Work> State<W> {
 
     /// Lets a key with work wait in the lane of `urgency` and `group`. One that waits there already stays as it stands,
     /// or its group would lose its turn with every new event; one that moves keeps its age.
-    fn stand(&mut self, key: &ObjectKey, phase: Phase, urgency: Urgency, group: &Arc<str>, now: Instant) -> Phase {
+    fn stand(
+        &mut self,
+        key: &ObjectKey,
+        phase: Phase,
+        urgency: Urgency,
+        group: Group,
+        slow: bool,
+        now: Instant,
+    ) -> Phase {
         let place = match phase {
             Phase::Running { .. } => return phase,
-            Phase::Ready(standing) if standing.urgency == urgency && standing.group == *group => {
+            Phase::Ready(standing) if standing.urgency == urgency && standing.group == group => {
                 return Phase::Ready(standing);
             }
             Phase::Ready(standing) => {
-                self.lane(standing.urgency).remove(&standing.group, standing.place.ticket);
+                self.lane(standing.urgency).remove(&standing.group, &standing.place);
                 standing.place
             }
-            Phase::Idle => Place { ticket: self.ticket(), since: now },
+            Phase::Idle => Place { ticket: self.ticket(), since: now, slow },
         };
-        self.lane(urgency).insert(key.clone(), group, &place);
-        Phase::Ready(Standing { urgency, group: Arc::clone(group), place })
+        self.lane(urgency).insert(key.clone(), &group, &place);
+        Phase::Ready(Standing { urgency, group, place })
     }
 
     fn lane(&mut self, urgency: Urgency) -> &mut Lane {

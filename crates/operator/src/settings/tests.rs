@@ -100,13 +100,82 @@ fn zero_turns_scheduled_refresh_off() {
 }
 
 #[test]
-fn origins_are_kept_in_one_spelling() {
-    let settings = check(&["--allow-origin=HTTPS://Vault.Example.com:443/", "--allow-origin=http://localhost:80"]);
-    assert_eq!(settings.unwrap().oidc.origins, ["https://vault.example.com", "http://localhost"]);
-    for wrong in ["vault.example.com", "ftp://vault.example.com", ""] {
+fn origins_may_have_a_path_that_everybody_reads_alike() {
+    let settings =
+        check(&["--allow-origin=HTTPS://Vault.Example.com:443/", "--allow-origin=https://v.example.com/team-a"]);
+    let entries = settings.unwrap().oidc.origins;
+    let covered = |url: &str| {
+        let endpoint = ferrvault_vault::Endpoint::parse(url).unwrap();
+        entries.iter().any(|entry| entry.covers(&endpoint))
+    };
+    assert!(covered("https://vault.example.com/any") && covered("https://v.example.com/team-a/b"));
+    assert!(!covered("https://v.example.com/team-b"));
+    for wrong in ["vault.example.com", "ftp://vault.example.com", "", "https://v.example.com/a/..", "https://a/b%2Fc"] {
         let message = check(&[&format!("--allow-origin={wrong}")]).unwrap_err();
         assert!(message.starts_with(&format!("--allow-origin={wrong:?} cannot be used: ")), "{message}");
     }
+}
+
+#[test]
+fn lease_times_are_taken_or_refused_by_what_they_contradict() {
+    let with = |duration: &str, deadline: &str, period: &str| {
+        check(&[
+            "--leader-elect",
+            &format!("--leader-elect-lease-duration={duration}"),
+            &format!("--leader-elect-renew-deadline={deadline}"),
+            &format!("--leader-elect-retry-period={period}"),
+        ])
+    };
+    assert_eq!(check(&["--leader-elect"]).unwrap().lease_times, LeaseTimes::default());
+    let times = with("1m", "40s", "2500ms").unwrap().lease_times;
+    let expected = [Duration::from_mins(1), Duration::from_secs(40), Duration::from_millis(2_500)];
+    assert_eq!([times.duration, times.renew_deadline, times.retry_period], expected);
+    for (duration, deadline, period, refused) in [
+        (
+            "10s",
+            "10s",
+            "5s",
+            "--leader-elect-lease-duration=10s is too short: it has to be more than 10s, the value of \
+             --leader-elect-renew-deadline",
+        ),
+        (
+            "15s",
+            "5s",
+            "5s",
+            "--leader-elect-renew-deadline=5s is too short: it has to be more than 5s, the value of \
+             --leader-elect-retry-period",
+        ),
+        (
+            "15s",
+            "10s",
+            "0s",
+            "--leader-elect-retry-period=0s is too short: it has to be at least 100ms, or a leader would do little but renew",
+        ),
+        (
+            "15s",
+            "10s",
+            "-5s",
+            "--leader-elect-retry-period=-5s is too short: it has to be at least 100ms, or a leader would do little but renew",
+        ),
+        (
+            "15500ms",
+            "10s",
+            "5s",
+            "--leader-elect-lease-duration=\"15500ms\" cannot be used: expected whole seconds, and one hour at most: so \
+             long nobody works after a leader was killed",
+        ),
+        (
+            "2h",
+            "10s",
+            "5s",
+            "--leader-elect-lease-duration=\"2h\" cannot be used: expected whole seconds, and one hour at most: so long \
+             nobody works after a leader was killed",
+        ),
+    ] {
+        assert_eq!(with(duration, deadline, period).unwrap_err(), refused);
+    }
+    // Who does not elect need not care.
+    assert!(check(&["--leader-elect-lease-duration=soon"]).is_ok());
 }
 
 #[test]

@@ -63,9 +63,9 @@ async fn refreshes_go_on_while_another_connection_is_stuck() {
 
 #[tokio::test(start_paused = true)]
 async fn a_workload_that_stalls_delays_no_other_resource() {
-    // (how many resources restart it, through which connection): fewer than there are permits beside the other resource,
-    // and more than there are permits beside another connection.
-    for (crowd, connection) in [(5, "conn"), (30, "slow")] {
+    // (how many resources restart it, through which connection): fewer and more than there are permits beside the other
+    // resource, and more beside another connection.
+    for (crowd, connection) in [(5, "conn"), (30, "conn"), (30, "slow")] {
         let room = Room::started().await;
         let rollouts = Rollouts::watch(&room.api);
         room.api.apply(&build::connection(NS, "slow").url("http://127.0.0.1:2").token_in("token", "token"));

@@ -3,12 +3,12 @@
 use std::io::Write as _;
 
 use ferrvault_core::content::Answer;
-use ferrvault_vault::VaultError;
+use ferrvault_vault::{AnswerMemory, RetryPolicy, VaultError};
 use flate2::write::GzEncoder;
 use flate2::{Compress, Compression, FlushCompress};
 
 use crate::server::{Reply, Server, json, response};
-use crate::{bearer, client, cloud, quick};
+use crate::{bearer, client, cloud, impatient, quick};
 
 /// What one answer may have, after decompression.
 const LIMIT: usize = 4 * 1024 * 1024;
@@ -101,4 +101,60 @@ async fn the_text_of_an_error_has_a_limit_of_its_own() {
         assert_eq!(error.to_string().contains("no such vault"), told, "{name}: {error}");
         assert_eq!(count, 1, "{name}");
     }
+}
+
+const MIB: usize = 1024 * 1024;
+
+#[tokio::test]
+async fn a_large_answer_claims_room_until_nothing_of_it_is_left_and_a_small_one_none() {
+    let memory = AnswerMemory::default();
+    for (name, reply, kept) in [
+        ("small", json(200, answer(60_000).0), 0),
+        ("announced", json(200, answer(MIB).0), 3 * answer(MIB).1),
+        ("in chunks", chunked(&answer(MIB).0), 3 * answer(MIB).1),
+        ("compressed", response(200, GZIP, compressed(&answer(MIB).0)), 3 * answer(MIB).1),
+        // Twice its own length is all that an announced answer claims.
+        ("the longest", json(200, answer(LIMIT).0), 2 * LIMIT),
+        ("too large", chunked(&answer(LIMIT + 1).0), 0),
+        ("broken off", Reply::Reset(response_bytes(&answer(MIB).0)), 0),
+    ] {
+        let server = Server::start([reply]).await;
+        let client = client(&server.url(), RetryPolicy { attempts: 1, ..quick() });
+        let answered = client.reveal_within(&memory, "shop".into(), &bearer(), &cloud(&["A"])).await;
+        let kept = if name == "announced" { kept.min(2 * MIB) } else { kept };
+        assert_eq!(memory.claimed(), kept, "{name}");
+        drop(answered);
+        assert_eq!(memory.claimed(), 0, "{name}");
+    }
+}
+
+/// Half of a chunked response.
+fn response_bytes(body: &[u8]) -> Vec<u8> {
+    let Reply::Bytes(mut bytes) = chunked(body) else { panic!("chunks are bytes") };
+    bytes.truncate(bytes.len() / 2);
+    bytes
+}
+
+#[tokio::test]
+async fn whoever_finds_no_room_waits_within_the_time_of_an_attempt() {
+    let memory = AnswerMemory::default();
+    let server = Server::start([json(200, answer(LIMIT).0)]).await;
+    let patient = client(&server.url(), quick());
+    let mut held = Vec::new();
+    for number in 0..8 {
+        let namespace = format!("n{number}").into();
+        held.push(patient.reveal_within(&memory, namespace, &bearer(), &cloud(&["A"])).await.unwrap());
+    }
+    assert_eq!(memory.claimed(), 64 * MIB, "all there is");
+    let hurried = client(&server.url(), RetryPolicy { attempts: 1, ..impatient() });
+    let refused = hurried.reveal_within(&memory, "late".into(), &bearer(), &cloud(&["A"])).await.map(drop);
+    assert_eq!(refused, Err(VaultError::TimedOut { limit: impatient().attempt_timeout }));
+    let waits = tokio::spawn({
+        let memory = memory.clone();
+        async move { patient.reveal_within(&memory, "next".into(), &bearer(), &cloud(&["A"])).await.map(drop) }
+    });
+    held.pop();
+    assert_eq!(waits.await.unwrap(), Ok(()));
+    drop(held);
+    assert_eq!(memory.claimed(), 0);
 }

@@ -57,5 +57,5 @@ fn cloud(names: &[&str]) -> RevealRequest {
 
 fn operator(names: &[&str]) -> RevealRequest {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
-    RevealRequest { scope: Scope::FerrVault, vault: "prod".into(), names }
+    RevealRequest { scope: Scope::FerrVault, vault: "prod".into(), names, namespace: None }
 }

@@ -52,6 +52,7 @@ async fn names_cannot_leave_their_place_in_the_address() {
         scope: Scope::Cloud { organization: "a/../b".into(), project: "p?x=1#y".into(), namespace: "team-a".into() },
         vault: "%2e%2e\\ü".into(),
         names: vec!["A&names=B".into(), "..".into()],
+        namespace: None,
     };
     client(&format!("{}/ferr/vault/", server.url()), quick()).reveal(&bearer(), &request).await.unwrap();
     let (first, _, _) = parts(&server.requests()[0]);
@@ -79,6 +80,35 @@ async fn the_operator_reveal_is_a_post_that_leaves_names_out_for_all() {
     assert_eq!(headers, expected);
     assert_eq!(body, r#"{"vault":"prod","names":["\"C\"","A,B"]}"#);
     assert_eq!(parts(&requests[1]).2, r#"{"vault":"prod"}"#);
+}
+
+#[tokio::test]
+async fn the_operator_reveal_names_a_namespace_where_one_is_given() {
+    let server = Server::start([json(200, r#"{"hits":[],"missing":[]}"#)]).await;
+    let client = client(&server.url(), quick());
+    for namespace in [Some("team-a"), None] {
+        let request = RevealRequest { namespace: namespace.map(str::to_owned), ..operator(&[]) };
+        client.reveal(&bearer(), &request).await.unwrap();
+    }
+    let named = |request: &String| {
+        let (_, headers, body) = parts(request);
+        assert_eq!(body, r#"{"vault":"prod"}"#, "what is asked is the same");
+        headers.into_iter().find(|header| header.starts_with("x-ferrvault-namespace"))
+    };
+    let found: Vec<_> = server.requests().iter().map(named).collect();
+    assert_eq!(found, [Some("x-ferrvault-namespace: team-a".to_owned()), None]);
+}
+
+#[tokio::test]
+async fn metadata_services_are_not_called() {
+    for url in ["http://169.254.169.254", "http://[fe80::1]:8200/x", "http://metadata.google.internal"] {
+        let client = client(url, quick());
+        assert_eq!(client.reveal(&bearer(), &operator(&[])).await, Err(VaultError::AddressRefused), "{url}");
+        assert_eq!(client.health().await, Err(VaultError::AddressRefused), "{url}");
+        let jwt = Bearer::new(&SecretBytes::from("eyJ.x.sig")).unwrap();
+        let refused = client.oidc_exchange("0af3c6e2-0000-4000-8000-000000000000", &jwt).await;
+        assert_eq!(refused.map(drop), Err(VaultError::AddressRefused), "{url}");
+    }
 }
 
 #[tokio::test]
@@ -161,6 +191,7 @@ async fn what_the_wire_cannot_carry_is_refused_before_any_call() {
         scope("..", "p", "n"),
         scope("o", "", "n"),
         scope("o", "p", "n\r\nx: y"),
+        RevealRequest { namespace: Some("n\r\nx: y".into()), ..operator(&[]) },
         RevealRequest { vault: String::new(), ..operator(&[]) },
         RevealRequest { vault: ".".into(), ..cloud(&[]) },
         cloud(&long),
@@ -188,7 +219,7 @@ async fn what_the_wire_cannot_carry_is_refused_before_any_call() {
     assert!(refused[0].to_string().contains("\"B,C\""), "{}", refused[0]);
     // 65 bytes of path, `?names=`, and 200 names of 40 bytes with 199 commas.
     let path = "/api/v1/orgs/acme/projects/shop/vaults/by-name/prod/secrets/reveal".len();
-    assert_eq!(refused[10], VaultError::TooManyNames { bytes: path + 7 + 200 * 40 + 199, limit: 8_000 });
+    assert_eq!(refused[11], VaultError::TooManyNames { bytes: path + 7 + 200 * 40 + 199, limit: 8_000 });
     assert_eq!(server.count(), 0, "nothing may be sent");
     // The other mode has room for as many.
     let server = Server::start([json(200, r#"{"hits":[],"missing":[]}"#)]).await;

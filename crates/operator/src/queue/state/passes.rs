@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::limits::OVERTIME;
+use super::super::lane::Group;
+use super::super::limits::{Load, OVERTIME};
 use super::super::{Next, Urgency, Work};
 use super::{Entry, Phase, State};
 use crate::key::ObjectKey;
@@ -47,8 +48,8 @@ impl<W: Work> State<W> {
                 continue;
             };
             *overtime = true;
-            self.all.permits -= 1;
-            if let Some(load) = self.groups.get_mut(group) {
+            let loads = [self.groups.get_mut(group), self.namespaces.get_mut(&group.namespace), Some(&mut self.all)];
+            for load in loads.into_iter().flatten() {
                 load.permits -= 1;
             }
         }
@@ -59,34 +60,40 @@ impl<W: Work> State<W> {
         if !self.limits.allow_any(self.all) {
             return None;
         }
-        let (limits, all, groups) = (self.limits, self.all, &self.groups);
-        let may_start = |group: &Arc<str>| limits.allow_group(groups.get(group).copied().unwrap_or_default(), all);
-        let impatient = self.routine.oldest().is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
+        let (mut urgent, mut routine) = (std::mem::take(&mut self.urgent), std::mem::take(&mut self.routine));
+        let impatient = routine.oldest().is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
         let routine_first = impatient && self.routine_is_owed;
+        let admission = |group: &Group| self.admission(group);
         let key = if routine_first {
-            self.routine.take(may_start).or_else(|| self.urgent.take(may_start))
+            routine.take(admission).or_else(|| urgent.take(admission))
         } else {
-            self.urgent.take(may_start).or_else(|| self.routine.take(may_start))
-        }?;
+            urgent.take(admission).or_else(|| routine.take(admission))
+        };
+        (self.urgent, self.routine) = (urgent, routine);
+        let key = key?;
         self.routine_is_owed = !routine_first;
 
         let ticket = self.ticket();
         let entry = self.entries.get_mut(&key)?;
         let (work, _) = entry.pending.take()?;
-        let group = Arc::clone(&entry.group);
+        let group = Group { namespace: Arc::clone(&key.namespace), name: Arc::clone(&entry.group) };
+        let slow = entry.slow;
         entry.phase = Phase::Running {
             since: now,
             ticket,
-            group: Arc::clone(&group),
+            group: group.clone(),
+            slow,
             overtime: false,
             forgotten: false,
             woken: false,
             awaited_since: work.awaited_since(),
         };
         self.permits.insert((now + OVERTIME, ticket), key.clone());
-        for load in [&mut self.all, self.groups.entry(group).or_default()] {
+        let namespace = self.namespaces.entry(Arc::clone(&group.namespace)).or_default();
+        for load in [&mut self.all, namespace, self.groups.entry(group).or_default()] {
             load.permits += 1;
             load.running += 1;
+            load.slow += usize::from(slow);
         }
         self.last_started = Some(now);
         Some((key, work))
@@ -97,7 +104,7 @@ impl<W: Work> State<W> {
         let Some(mut entry) = self.entries.remove(key) else {
             return;
         };
-        let Phase::Running { since, ticket, group, overtime, forgotten, woken, awaited_since: _ } =
+        let Phase::Running { since, ticket, group, slow, overtime, forgotten, woken, awaited_since: _ } =
             std::mem::replace(&mut entry.phase, Phase::Idle)
         else {
             // Not running: nothing to end.
@@ -106,15 +113,22 @@ impl<W: Work> State<W> {
         };
         self.last_finished = Some(now);
         self.permits.remove(&(since + OVERTIME, ticket));
-        self.all.running -= 1;
-        self.all.permits -= usize::from(!overtime);
-        if let Some(load) = self.groups.get_mut(&group) {
+        let end = |load: &mut Load| {
             load.running -= 1;
             load.permits -= usize::from(!overtime);
-            if load.running == 0 {
-                self.groups.remove(&group);
-            }
+            load.slow -= usize::from(slow);
+            load.running == 0
+        };
+        end(&mut self.all);
+        if self.namespaces.get_mut(&group.namespace).is_some_and(end) {
+            self.namespaces.remove(&group.namespace);
         }
+        if self.groups.get_mut(&group).is_some_and(end) {
+            self.groups.remove(&group);
+        }
+        // By the clock and not by whether the permit was taken back, which only happens while somebody waits for it. What
+        // replaces an object that is gone starts afresh.
+        entry.slow = !forgotten && now >= since + OVERTIME;
 
         match next {
             Next::Wake { after, mut work } if !forgotten => {

@@ -48,7 +48,7 @@ async fn stopping_starts_nothing_more_and_waits_for_what_runs() {
     let bench = Bench::new(1, taking(5));
     bench.add("a", "g", "x");
     bench.add("b", "g", "x");
-    bench.until(1.0).await;
+    bench.until(0.9).await;
     bench.stop.cancel();
     bench.add("a", "g", "dirty");
     bench.until(4.9).await;

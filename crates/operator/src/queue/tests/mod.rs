@@ -74,6 +74,11 @@ impl Bench {
         self.queue.add(key(name), group.into(), asked(work), Urgency::Now);
     }
 
+    /// Adds a key of another namespace than the usual one.
+    fn add_in(&self, namespace: &str, name: &str, group: &str) {
+        self.queue.add(ObjectKey::new(namespace, name), group.into(), asked("x"), Urgency::Now);
+    }
+
     fn routine(&self, name: &str, group: &str, work: &'static str) {
         self.queue.add(key(name), group.into(), asked(work), Urgency::Routine);
     }

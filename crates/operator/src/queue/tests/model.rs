@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use super::*;
-use crate::queue::limits::{Load, OVERTIME};
+use crate::queue::lane::Group;
+use crate::queue::limits::{Admission, Load, OVERTIME};
 use crate::queue::state::State;
 
 /// Work as a list of numbers, so that the order of merging shows.
@@ -22,7 +23,7 @@ struct Model {
     limits: Limits,
     keys: BTreeMap<ObjectKey, Known>,
     /// Groups with somebody waiting, by turn: of the urgent, of the routine.
-    turns: [Vec<Arc<str>>; 2],
+    turns: [Vec<Group>; 2],
     /// Numbers arrivals.
     order: u64,
     routine_is_owed: bool,
@@ -31,17 +32,20 @@ struct Model {
 }
 
 struct Known {
-    group: Arc<str>,
+    group: Group,
     pending: Option<(Vec<u32>, Urgency)>,
     wake: Option<(Instant, u64, Vec<u32>)>,
     /// Number and time of arrival, while it waits.
     waits: Option<(u64, Instant)>,
+    /// Whether its last pass ran long.
+    slow: bool,
     runs: Option<Runs>,
 }
 
 struct Runs {
     since: Instant,
-    group: Arc<str>,
+    group: Group,
+    slow: bool,
     overtime: bool,
     forgotten: bool,
     woken: bool,
@@ -63,9 +67,10 @@ impl Model {
     }
 
     fn known(&mut self, key: &ObjectKey, group: &Arc<str>) -> &mut Known {
-        let new = Known { group: Arc::clone(group), pending: None, wake: None, waits: None, runs: None };
+        let group = Group { namespace: Arc::clone(&key.namespace), name: Arc::clone(group) };
+        let new = Known { group: group.clone(), pending: None, wake: None, waits: None, slow: false, runs: None };
         let known = self.keys.entry(key.clone()).or_insert(new);
-        known.group = Arc::clone(group);
+        known.group = group;
         known
     }
 
@@ -81,7 +86,7 @@ impl Model {
         }
         self.keys.retain(|_, known| known.runs.is_some() || known.pending.is_some() || known.wake.is_some());
         for (lane, urgency) in LANES.into_iter().enumerate() {
-            let waiting: Vec<Arc<str>> = self.waiting(urgency).map(|(_, known)| Arc::clone(&known.group)).collect();
+            let waiting: Vec<Group> = self.waiting(urgency).map(|(_, known)| known.group.clone()).collect();
             self.turns[lane].retain(|group| waiting.contains(group));
             for group in waiting {
                 if !self.turns[lane].contains(&group) {
@@ -97,10 +102,28 @@ impl Model {
         })
     }
 
-    fn load(&self, of: Option<&Arc<str>>) -> Load {
-        let running = || self.keys.values().filter_map(|known| known.runs.as_ref());
-        let counted = || running().filter(|runs| of.is_none_or(|group| *group == runs.group));
-        Load { permits: counted().filter(|runs| !runs.overtime).count(), running: counted().count() }
+    fn load(&self, counts: impl Fn(&Group) -> bool) -> Load {
+        let running = || self.keys.values().filter_map(|known| known.runs.as_ref()).filter(|runs| counts(&runs.group));
+        Load {
+            permits: running().filter(|runs| !runs.overtime).count(),
+            running: running().count(),
+            slow: running().filter(|runs| runs.slow).count(),
+        }
+    }
+
+    fn admission(&self, group: &Group) -> Admission {
+        let own = self.load(|other| other == group);
+        let namespace = self.load(|other| other.namespace == group.namespace);
+        self.limits.admission(own, namespace, self.load(|_| true))
+    }
+
+    /// Whether a key that waits may start.
+    fn may_start(&self, known: &Known) -> bool {
+        match self.admission(&known.group) {
+            Admission::None => false,
+            Admission::Quick => !known.slow,
+            Admission::Any => true,
+        }
     }
 
     fn add(&mut self, key: &ObjectKey, group: &Arc<str>, work: Vec<u32>, urgency: Urgency, now: Instant) {
@@ -141,7 +164,7 @@ impl Model {
             let Some((_, key)) = due.min() else { break };
             let known = self.keys.get_mut(&key).unwrap();
             let (_, _, work) = known.wake.take().unwrap();
-            let group = Arc::clone(&known.group);
+            let group = Arc::clone(&known.group.name);
             self.add(&key, &group, work, Urgency::Routine, now);
         }
         for runs in self.keys.values_mut().filter_map(|known| known.runs.as_mut()) {
@@ -150,25 +173,27 @@ impl Model {
     }
 
     fn start(&mut self, now: Instant) -> Option<(ObjectKey, Listed)> {
-        let all = self.load(None);
-        if !self.limits.allow_any(all) {
+        if !self.limits.allow_any(self.load(|_| true)) {
             return None;
         }
         let oldest = self.waiting(Urgency::Routine).filter_map(|(_, known)| known.waits).min();
         let impatient = oldest.is_some_and(|(_, since)| now.duration_since(since) > secs(30));
         let routine_first = impatient && self.routine_is_owed;
         let lanes = if routine_first { [1, 0] } else { [0, 1] };
-        let (lane, turn) = lanes.into_iter().find_map(|lane| {
-            let startable = |group: &Arc<str>| self.limits.allow_group(self.load(Some(group)), all);
-            Some((lane, self.turns[lane].iter().position(startable)?))
+        let startable = |lane: usize, group: &Group| {
+            let waiting = self.waiting(LANES[lane]);
+            let waiting = waiting.filter(|(_, known)| known.group == *group && self.may_start(known));
+            waiting.min_by_key(|(_, known)| known.waits.unwrap().0).map(|(key, _)| key.clone())
+        };
+        let (lane, turn, key) = lanes.into_iter().find_map(|lane| {
+            let mut turns = self.turns[lane].iter().enumerate();
+            turns.find_map(|(turn, group)| Some((lane, turn, startable(lane, group)?)))
         })?;
         let group = self.turns[lane].remove(turn);
-        let waiting = self.waiting(LANES[lane]).filter(|(_, known)| known.group == group);
-        let key = waiting.min_by_key(|(_, known)| known.waits.unwrap().0).unwrap().0.clone();
         let known = self.keys.get_mut(&key).unwrap();
         let (work, _) = known.pending.take().unwrap();
-        known.runs =
-            Some(Runs { since: now, group: Arc::clone(&group), overtime: false, forgotten: false, woken: false });
+        let slow = known.slow;
+        known.runs = Some(Runs { since: now, group, slow, overtime: false, forgotten: false, woken: false });
         self.routine_is_owed = !routine_first;
         self.last_started = Some(now);
         self.settle(now);
@@ -178,6 +203,7 @@ impl Model {
     fn finish(&mut self, key: &ObjectKey, next: &Next<Listed>, now: Instant) {
         let known = self.keys.get_mut(key).unwrap();
         let runs = known.runs.take().unwrap();
+        known.slow = !runs.forgotten && runs.since + OVERTIME <= now;
         match next {
             _ if runs.forgotten => {}
             Next::Keep => {}
@@ -198,9 +224,8 @@ impl Model {
     }
 
     fn snapshot(&self, now: Instant) -> Snapshot {
-        let all = self.load(None);
         let waits = |known: &Known| Some(now.duration_since(known.waits?.1));
-        let startable = |known: &&Known| self.limits.allow_group(self.load(Some(&known.group)), all);
+        let startable = |known: &&Known| self.may_start(known);
         let running = self.keys.iter().filter_map(|(key, known)| {
             let runs = known.runs.as_ref()?;
             Some(Running { key: key.clone(), since: runs.since, overtime: runs.overtime })
@@ -222,12 +247,13 @@ impl Model {
 fn compare(seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let limits = Limits::new(NonZeroUsize::new(rng.usize(1..10)).unwrap());
-    let (keys, groups) = (rng.usize(1..30), rng.usize(1..8));
+    let (keys, groups, namespaces) = (rng.usize(1..30), rng.usize(1..8), rng.usize(1..4));
     let (mut state, mut model) = (State::<Listed>::new(limits), Model::new(limits));
     let mut now = Instant::now();
     let mut running: Vec<ObjectKey> = Vec::new();
     for n in 0..400 {
-        let any = key(&format!("k{}", rng.usize(..keys)));
+        let number = rng.usize(..keys);
+        let any = ObjectKey::new(format!("n{}", number % namespaces), format!("k{number}"));
         let group: Arc<str> = format!("g{}", rng.usize(..groups)).into();
         match rng.u32(..16) {
             0..6 => {

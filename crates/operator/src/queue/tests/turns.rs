@@ -51,9 +51,9 @@ async fn a_thousand_keys_of_a_slow_group_do_not_delay_a_stranger() {
     bench.add("stranger", "other", "x");
     settle().await;
     assert_eq!(bench.story(), ["0.1 stranger x"]);
-    // Once the slow ones have given their permits back, the group still runs no more than as many as there are permits.
+    // Once the slow ones have given their permits back, the group still runs no more than a quarter of what may run.
     bench.until(29.0).await;
-    assert_eq!(bench.queue.snapshot().running.len(), 32);
+    assert_eq!(bench.queue.snapshot().running.len(), 128);
     assert!(bench.queue.snapshot().running.iter().all(|pass| pass.overtime));
     // Nobody says that the queue stands still while a group waits for itself.
     assert_eq!(bench.queue.snapshot().oldest_ready, None);
@@ -84,10 +84,100 @@ async fn hundreds_of_slow_groups_do_not_delay_a_stranger_for_more_than_a_second(
 }
 
 #[tokio::test(start_paused = true)]
+async fn thirty_that_wait_for_one_thing_do_not_keep_the_others_of_their_group_waiting() {
+    let bench = Bench::new(8, |key: ObjectKey, _| async move {
+        if key.name.starts_with("stuck") {
+            sleep(secs(20)).await;
+        }
+        Next::Keep
+    });
+    let crowd = |work| (0..30).for_each(|n| bench.add(&format!("stuck-{n}"), "g", work));
+    // A wake far ahead keeps the entries, as every resource has one.
+    (0..30).for_each(|n| bench.wake(&format!("stuck-{n}"), "late", 9_000));
+    crowd("x");
+    bench.add("neighbour", "g", "x");
+    // Nobody knows yet who will wait: seven permits a second for thirty, and then it is the neighbour's turn.
+    bench.until(4.5).await;
+    assert_eq!(bench.story().last().unwrap(), "4 neighbour x");
+    // From then on they wait for each other.
+    for round in 1..20_u32 {
+        let at = f64::from(round) * 30.0;
+        bench.until(at).await;
+        bench.story();
+        crowd("again");
+        bench.add("neighbour", "g", "again");
+        bench.until(at + 2.0).await;
+        let story = bench.story();
+        let neighbour = story.iter().find(|pass| pass.contains("neighbour")).expect("it had its pass");
+        let begun: f64 = neighbour.split(' ').next().unwrap().parse().unwrap();
+        assert!(begun - at <= 2.0, "round {round}: {neighbour}");
+        assert!(bench.queue.snapshot().running.len() <= 16, "those that run and those that ran before");
+    }
+    // And none of them is forgotten.
+    bench.until(700.0).await;
+    assert_eq!((bench.queue.snapshot().ready, bench.queue.snapshot().running.len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_quick_again_is_held_back_no_longer() {
+    let stuck = Arc::new(AtomicUsize::new(1));
+    let bench = Bench::new(1, {
+        let stuck = Arc::clone(&stuck);
+        move |_, _| {
+            let seconds = if stuck.load(Ordering::SeqCst) == 1 { 100 } else { 0 };
+            async move {
+                sleep(secs(seconds)).await;
+                Next::Wake { after: secs(10_000), work: asked("late") }
+            }
+        }
+    });
+    let all = |work| ["a", "b", "c", "d"].into_iter().for_each(|name| bench.add(name, "g", work));
+    all("first");
+    bench.until(150.0).await;
+    assert_eq!(bench.story(), ["0 a first", "1 b first", "2 c first", "3 d first"]);
+    all("second");
+    bench.until(299.0).await;
+    assert_eq!(bench.story(), ["150 a second", "250 b second"], "slow: one at a time for one permit");
+    stuck.store(0, Ordering::SeqCst);
+    bench.until(400.0).await;
+    assert_eq!(bench.story(), ["350 c second", "350 d second"]);
+    stuck.store(1, Ordering::SeqCst);
+    bench.add("c", "g", "third");
+    bench.add("d", "g", "third");
+    bench.until(402.0).await;
+    assert_eq!(bench.story(), ["400 c third", "401 d third"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_of_very_many_connections_does_not_delay_another_namespace() {
+    let bench = Bench::new(32, |key: ObjectKey, _| async move {
+        if key.name.starts_with("stuck") {
+            sleep(secs(86_400)).await;
+        }
+        Next::Keep
+    });
+    for n in 0..1_000 {
+        bench.add_in("crowd", &format!("stuck-{n}"), &format!("crowd/{n}"));
+    }
+    bench.until(0.1).await;
+    assert_eq!(bench.story().len(), 30, "the share of one namespace");
+    bench.add_in("other", "stranger", "other/conn");
+    settle().await;
+    assert_eq!(bench.story(), ["0.1 stranger x"]);
+    bench.until(600.0).await;
+    assert_eq!(bench.queue.snapshot().running.len(), 384, "three quarters of 512");
+    assert_eq!(bench.queue.snapshot().oldest_ready, None, "they wait for nobody but themselves");
+    bench.story();
+    bench.add_in("other", "stranger", "other/conn");
+    settle().await;
+    assert_eq!(bench.story(), ["600 stranger x"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_more_run_than_the_limit_even_when_every_group_is_stuck() {
     let bench = Bench::new(2, taking(86_400));
     for n in 0..100 {
-        bench.add(&format!("k{n}"), &format!("g{n}"), "x");
+        bench.add_in(&format!("n{n}"), "k", "conn");
     }
     bench.until(3_600.0).await;
     assert_eq!(bench.queue.snapshot().running.len(), 32, "16 x 2 permits");
@@ -110,7 +200,7 @@ async fn quick_passes_never_exceed_the_permits() {
         }
     });
     for n in 0..100 {
-        bench.add(&format!("k{n}"), &format!("g{}", n % 3), "x");
+        bench.add_in(&format!("n{}", n % 3), &format!("k{n}"), "g");
     }
     bench.until(60.0).await;
     assert_eq!((bench.story().len(), most.load(Ordering::SeqCst)), (100, 4));
