@@ -16,6 +16,9 @@ pub struct Refusal {
     pub missing_keys: Vec<String>,
     /// When to try again.
     pub retry: Retry,
+    /// Whether a restart that is owed has to wait as well: what is wrong is the target, or the list of workloads, or the
+    /// resource is to be left alone.
+    pub holds_restarts: bool,
 }
 
 /// When a refused stage is tried again.
@@ -32,12 +35,25 @@ pub enum Retry {
 impl Refusal {
     /// A refusal that is retried as the table of its reason says.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), missing_keys: Vec::new(), retry: Retry::ByReason }
+        Self {
+            reason,
+            message: message.into(),
+            missing_keys: Vec::new(),
+            retry: Retry::ByReason,
+            holds_restarts: false,
+        }
     }
 
     /// The same, retried soon with backoff.
     pub fn passing(reason: Reason, message: impl Into<String>) -> Self {
         Self { retry: Retry::Backoff, ..Self::new(reason, message) }
+    }
+
+    /// The same, for something that an owed restart cannot go on without.
+    #[must_use]
+    pub fn holding_restarts(mut self) -> Self {
+        self.holds_restarts = true;
+        self
     }
 
     /// The same, retried at the time the other side named.

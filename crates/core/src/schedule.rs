@@ -14,7 +14,7 @@ const BACKOFF_START: Duration = Duration::from_secs(1);
 /// No backoff is slower than this: five minutes is the longest a healed cluster may stay unnoticed.
 pub const BACKOFF_CAP: Duration = Duration::from_mins(5);
 /// A token that was refused is not tried more often than this: servers lock out who insists.
-const AUTH_RETRY: Duration = Duration::from_mins(5);
+pub const AUTH_RETRY: Duration = Duration::from_mins(5);
 /// A key that was just forgotten tends to be added within the minute.
 const MISSING_KEYS_RETRY: Duration = Duration::from_mins(1);
 /// A workload that is waited for is looked for this often: it has to be restarted within 30 s of its creation, and a

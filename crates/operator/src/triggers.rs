@@ -32,8 +32,12 @@ impl Queues {
     }
 
     fn connection(&self, key: ObjectKey, urgency: Urgency) {
+        self.check(key, Check::Whole, urgency);
+    }
+
+    fn check(&self, key: ObjectKey, check: Check, urgency: Urgency) {
         let group = key.to_string().into();
-        self.connections.add(key, group, Check, urgency);
+        self.connections.add(key, group, check, urgency);
     }
 }
 
@@ -89,7 +93,7 @@ fn first_look(resource: &FerrVaultSecret) -> Due {
 fn resource_changed(queues: &Queues, change: Change<FerrVaultSecret>) {
     let connection = |resource: &FerrVaultSecret| {
         let key = key_of(&resource.metadata).beside(resource.spec.connection_ref.name.as_str());
-        queues.connection(key, Urgency::Now);
+        queues.check(key, Check::Users, Urgency::Now);
     };
     match change {
         Change::Added(new) => {

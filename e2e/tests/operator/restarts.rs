@@ -55,7 +55,10 @@ async fn a_missing_workload_is_waited_for_and_restarted_once_when_it_comes(scene
     let first = rotate(scene, &resource).await;
     scene.restarted("Deployment", "here", 1, &resource, &first).await;
     let owing = scene.until_condition("shop", condition::ROLLOUT_RESTARTED, "False", "RolloutPending").await;
-    assert_eq!(message(&owing, condition::ROLLOUT_RESTARTED), "Deployment/late: does not exist");
+    assert_eq!(
+        message(&owing, condition::ROLLOUT_RESTARTED),
+        "Deployment/late: does not exist; create it, or take it out of spec.rolloutRestart"
+    );
     assert_still_ready(&owing);
     let states: Vec<_> = owing.status.unwrap().rollouts.into_iter().map(|entry| (entry.name, entry.state)).collect();
     assert_eq!(states, [("late".to_owned(), RolloutState::Waiting), ("here".to_owned(), RolloutState::Restarted)]);

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::refusal::Refusal;
-use crate::status::{Transition, condition_of, cut, merge};
+use crate::status::{Transition, condition_of, cut, merge, some_of};
 
 /// At most this many resources are named in `DeletionBlocked`: five fit a terminal line.
 const NAMED_DEPENDENTS: usize = 5;
@@ -34,11 +34,20 @@ pub fn finalizer(connection: &FerrVaultConnection, dependents: usize) -> Finaliz
     }
 }
 
+/// What a check learned of the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenCheck {
+    /// FerrVault knows it.
+    Accepted,
+    /// Nothing: FerrVault has no cheap question for it in this mode, or did not answer it.
+    NotTold,
+}
+
 /// What a check of a connection found.
 #[derive(Clone, Debug)]
 pub enum CheckReport {
     /// FerrVault answers and the token can be read.
-    Reachable,
+    Reachable(TokenCheck),
     /// Something is wrong.
     Refused(Refusal),
     /// It is being deleted while these resources, sorted, still refer to it.
@@ -53,7 +62,7 @@ pub fn render(
 ) -> (FerrVaultConnectionStatus, Option<Transition>) {
     let mut status = connection.status.clone().unwrap_or_default();
     let (is_true, reason, message) = match report {
-        CheckReport::Reachable => (true, Reason::Reachable, format!("{} answers", connection.spec.url)),
+        CheckReport::Reachable(token) => (true, Reason::Reachable, reachable_message(&connection.spec.url, *token)),
         CheckReport::Refused(refusal) => (false, refusal.reason, refusal.message.clone()),
         CheckReport::DeletionBlocked(names) => (false, Reason::DeletionBlocked, blocked_message(names)),
     };
@@ -65,12 +74,18 @@ pub fn render(
     (status, changed.then_some(Transition { type_: condition::READY, is_true, reason, message }))
 }
 
+/// Says what was proved and what was not: a token that is revoked shows where it is used.
+fn reachable_message(url: &str, token: TokenCheck) -> String {
+    match token {
+        TokenCheck::Accepted => format!("{url} answers and accepts the token"),
+        TokenCheck::NotTold => format!("{url} answers; whether it accepts the token shows on the resources"),
+    }
+}
+
 fn blocked_message(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED_DEPENDENTS).cloned().collect::<Vec<_>>().join(", ");
-    let more = names.len().saturating_sub(NAMED_DEPENDENTS);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(
-        "still used by FerrVaultSecret {shown}{rest}; it is deleted when they are gone or refer to another connection"
+        "still used by FerrVaultSecret {}; it is deleted when they are gone or refer to another connection",
+        some_of(names, NAMED_DEPENDENTS)
     )
 }
 

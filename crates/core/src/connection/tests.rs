@@ -38,7 +38,20 @@ fn names(count: usize) -> CheckReport {
 fn a_check_ends_in_a_condition_of_this_generation() {
     let refused = CheckReport::Refused(Refusal::new(Reason::TokenUnreadable, "Secret \"t\" does not exist"));
     let cases = [
-        ("reachable", CheckReport::Reachable, "True", Reason::Reachable, "https://vault.example.com answers"),
+        (
+            "reachable",
+            CheckReport::Reachable(TokenCheck::Accepted),
+            "True",
+            Reason::Reachable,
+            "https://vault.example.com answers and accepts the token",
+        ),
+        (
+            "reachable, and no more is known",
+            CheckReport::Reachable(TokenCheck::NotTold),
+            "True",
+            Reason::Reachable,
+            "https://vault.example.com answers; whether it accepts the token shows on the resources",
+        ),
         ("refused", refused, "False", Reason::TokenUnreadable, "Secret \"t\" does not exist"),
         ("used by one", names(1), "False", Reason::DeletionBlocked, "still used by FerrVaultSecret r0; "),
         ("used by five", names(5), "False", Reason::DeletionBlocked, "FerrVaultSecret r0, r1, r2, r3, r4; "),
@@ -62,10 +75,10 @@ fn a_check_ends_in_a_condition_of_this_generation() {
 #[test]
 fn a_check_that_finds_the_same_moves_one_time_and_tells_nobody() {
     let mut connection = connection();
-    let (first, told) = render(&connection, &CheckReport::Reachable, at(10));
+    let (first, told) = render(&connection, &CheckReport::Reachable(TokenCheck::Accepted), at(10));
     assert!(told.is_some());
     connection.status = Some(first.clone());
-    let (second, told) = render(&connection, &CheckReport::Reachable, at(99));
+    let (second, told) = render(&connection, &CheckReport::Reachable(TokenCheck::Accepted), at(99));
     assert!(told.is_none());
     assert_eq!(second.conditions, first.conditions);
     assert_eq!(second.last_checked_at, Some(time(99)));
@@ -88,7 +101,7 @@ fn another_reason_is_told_and_another_message_is_not() {
     assert_eq!(told.map(|told| told.reason), Some(Reason::Unreachable));
     assert_eq!(status.conditions[0].last_transition_time, time(10), "False it was and False it is");
 
-    let (status, told) = render(&connection, &CheckReport::Reachable, at(60));
+    let (status, told) = render(&connection, &CheckReport::Reachable(TokenCheck::Accepted), at(60));
     assert_eq!(told.map(|told| told.is_true), Some(true));
     assert_eq!(status.conditions[0].last_transition_time, time(60));
 }
@@ -99,7 +112,7 @@ fn the_conditions_of_other_writers_stay() {
     let foreign = condition_since_10("Audited", "True", "Fine", "by somebody");
     connection.status =
         Some(FerrVaultConnectionStatus { conditions: vec![foreign.clone()], ..FerrVaultConnectionStatus::default() });
-    let (status, _) = render(&connection, &CheckReport::Reachable, at(99));
+    let (status, _) = render(&connection, &CheckReport::Reachable(TokenCheck::Accepted), at(99));
     assert_eq!(status.conditions.len(), 2);
     assert_eq!(status.conditions[0], foreign);
 }

@@ -10,7 +10,10 @@
 //! Holds rules 2, 5 and 6 of the rollout protocol: I1 (nothing lost), I2 (nothing twice), I3 (no surprise).
 
 mod decide;
+mod look;
 mod settle;
 
 pub use decide::{Debt, Step, WorkloadState, contradicted, debt, distinct, steps};
+pub use look::{Look, look_is_due};
+pub(crate) use settle::DOES_NOT_EXIST;
 pub use settle::{Settled, WorkloadOutcome, settle};

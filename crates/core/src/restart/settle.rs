@@ -6,6 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::version::Version;
 
+/// What is said of a workload that is waited for.
+pub(crate) const DOES_NOT_EXIST: &str = "does not exist";
+
 /// What became of one workload in this pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadOutcome {
@@ -62,7 +65,7 @@ fn entry(
             current.as_str().to_owned(),
             "stamped; rollout is paused, so its pods change when it is resumed".to_owned(),
         ),
-        WorkloadOutcome::Missing => (RolloutState::Waiting, earlier_hash(), "does not exist".to_owned()),
+        WorkloadOutcome::Missing => (RolloutState::Waiting, earlier_hash(), DOES_NOT_EXIST.to_owned()),
         WorkloadOutcome::Overtaken => {
             (RolloutState::Waiting, earlier_hash(), "changed while it was being restarted".to_owned())
         }

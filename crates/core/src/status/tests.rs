@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use ferrvault_api::condition;
+use ferrvault_api::secret::{Rollout, RolloutState};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::messages::MAX_MESSAGE;
 use super::*;
 use crate::fixtures::{CANARY, LEGACY_A, at, condition_since_10, in_order, resource, time, version, with_status};
 

@@ -40,10 +40,10 @@ const RESOURCE: [ResourceCheck; 7] = [
 /// restart that is owed stays owed.
 pub fn suspended(resource: &FerrVaultSecret) -> Option<Refusal> {
     resource.is_suspended().then(|| {
-        Refusal::new(
-            Reason::Suspended,
-            "spec.suspend is true: neither the target nor a workload is touched until it is false",
-        )
+        let asked = if resource.refresh_is_due() { "; the refresh that was asked for is done then" } else { "" };
+        let message =
+            format!("spec.suspend is true: neither the target nor a workload is touched until it is false{asked}");
+        Refusal::new(Reason::Suspended, message).holding_restarts()
     })
 }
 
@@ -99,6 +99,7 @@ pub fn unowned_target<'r>(
                 keeper.metadata.name.as_deref().unwrap_or_default()
             ),
         )
+        .holding_restarts()
     }))
 }
 
@@ -132,7 +133,8 @@ fn lists_too_long(resource: &FerrVaultSecret) -> Option<Refusal> {
         ("spec.selector.names", resource.wanted_names().len(), MAX_NAMES),
     ];
     let (field, length, limit) = lists.into_iter().find(|(_, length, limit)| length > limit)?;
-    Some(invalid_spec(format!("{field} has {length} entries, at most {limit} are taken; split the resource")))
+    let refusal = invalid_spec(format!("{field} has {length} entries, at most {limit} are taken; split the resource"));
+    Some(if limit == MAX_WORKLOADS { refusal.holding_restarts() } else { refusal })
 }
 
 /// Whether a Secret of this type grants rights by itself, so that it is neither written nor sent anywhere.
@@ -168,24 +170,35 @@ fn selector_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
 fn target_impossible(resource: &FerrVaultSecret) -> Option<Refusal> {
     let (name, type_) = (resource.target_name(), resource.target_type());
     if !is_dns_subdomain(name) {
-        return Some(invalid_spec(format!(
-            "spec.target.name {name:?} is no name for a Secret; use lower-case letters, digits, '-' and '.', \
+        return Some(
+            invalid_spec(format!(
+                "spec.target.name {name:?} is no name for a Secret; use lower-case letters, digits, '-' and '.', \
              beginning and ending with a letter or digit, at most {MAX_NAME} characters"
-        )));
+            ))
+            .holding_restarts(),
+        );
     }
     if grants_rights(type_) {
-        return Some(invalid_spec(format!(
-            "spec.target.type {type_} is refused: such a Secret grants rights of its own"
-        )));
+        return Some(
+            invalid_spec(format!(
+                "spec.target.type {type_} is refused: such a Secret grants rights of its own; choose another type"
+            ))
+            .holding_restarts(),
+        );
     }
     None
 }
 
 fn workload_name_empty(resource: &FerrVaultSecret) -> Option<Refusal> {
-    let index = resource.spec.rollout_restart.iter().position(|workload| !is_dns_subdomain(&workload.name))?;
+    let index = resource.spec.rollout_restart.iter().position(|workload| !is_workload_name(&workload.name))?;
     Some(invalid_spec(format!(
         "spec.rolloutRestart[{index}].name is not the name of a workload; correct or remove the entry"
     )))
+}
+
+/// Whether a workload can be called so. One that cannot is not asked for: its name would be a path of its own.
+pub fn is_workload_name(name: &str) -> bool {
+    is_dns_subdomain(name)
 }
 
 fn connection_not_found(resource: &FerrVaultSecret) -> Refusal {
@@ -205,13 +218,16 @@ fn credentials_ambiguous(spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
         (None, None) => "neither tokenSecretRef nor oidc",
         _ => return None,
     };
-    Some(Refusal::new(Reason::InvalidConnection, format!("the connection sets {both}; set exactly one")))
+    Some(Refusal::new(Reason::InvalidConnection, format!("the connection sets {both}; set exactly one of the two")))
 }
 
 fn cluster_id_malformed(spec: &FerrVaultConnectionSpec) -> Option<Refusal> {
     let oidc = spec.oidc.as_ref()?;
     (!is_uuid(&oidc.cluster_id)).then(|| {
-        Refusal::new(Reason::InvalidConnection, "the connection's oidc.clusterID is not a UUID of 36 characters")
+        Refusal::new(
+            Reason::InvalidConnection,
+            "the connection's spec.oidc.clusterID is not a UUID of 36 characters; correct it",
+        )
     })
 }
 
@@ -241,24 +257,28 @@ fn target_owned_by_another(
     let name = resource.target_name();
     match &target.ownership {
         Ownership::Ours => None,
-        Ownership::Another { kind, name: owner } => Some(Refusal::new(
-            Reason::TargetConflict,
-            format!(
-                "Secret {name:?} belongs to {kind} {owner:?} and is left alone; \
+        Ownership::Another { kind, name: owner } => Some(
+            Refusal::new(
+                Reason::TargetConflict,
+                format!(
+                    "Secret {name:?} belongs to {kind} {owner:?} and is left alone; \
                  choose another spec.target.name or remove that owner"
-            ),
-        )),
+                ),
+            )
+            .holding_restarts(),
+        ),
         // The token Secret is made by a person before there is a resource, so it carries no mark of ours.
         Ownership::Nobody if target.managed_by_us || token_key_in_target(resource, connection).is_some() => None,
-        Ownership::Nobody => Some(Refusal::new(
-            Reason::TargetConflict,
-            format!(
+        Ownership::Nobody => {
+            let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
+            let message = format!(
                 "Secret {name:?} exists and is not this operator's, so it is left alone; choose another \
-                 spec.target.name, delete it, or hand it over: kubectl annotate secret {name} {}={}",
+                 spec.target.name, delete it, or hand it over: kubectl annotate secret {name} {}={} -n {namespace}",
                 ferrvault_api::marks::MANAGED_BY,
                 ferrvault_api::marks::MANAGER
-            ),
-        )),
+            );
+            Some(Refusal::new(Reason::TargetConflict, message).holding_restarts())
+        }
     }
 }
 

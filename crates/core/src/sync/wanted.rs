@@ -6,6 +6,7 @@ use ferrvault_api::{FerrVaultSecret, Reason};
 
 use crate::content::{Answer, Content};
 use crate::refusal::Refusal;
+use crate::status::named;
 use crate::transform;
 
 /// What decides about an answer besides the answer itself.
@@ -25,7 +26,7 @@ pub fn wanted(question: WantedQuestion<'_>, answer: Answer) -> Result<Content, R
     keys_missing(resource, target_exists, &answer)?;
     nothing_found(resource, target_exists, &answer.content)?;
     let content = transform::apply(&resource.spec.transforms, answer.content)
-        .map_err(|error| Refusal::new(Reason::TransformError, error.to_string()))?;
+        .map_err(|error| Refusal::new(Reason::TransformError, format!("spec.{error}")))?;
     nothing_found(resource, target_exists, &content)?;
     would_be_refused(&content)?;
     token_key_lost(resource, token_key, &content)?;
@@ -55,8 +56,11 @@ fn keys_missing(resource: &FerrVaultSecret, target_exists: bool, answer: &Answer
     if answer.missing.is_empty() {
         return Ok(());
     }
-    let (vault, names) = (&resource.spec.vault, answer.missing.join(", "));
-    let message = format!("vault {vault:?} does not have: {names}; {}", fate(resource, target_exists));
+    let (vault, names) = (&resource.spec.vault, named(&answer.missing));
+    let message = format!(
+        "vault {vault:?} does not have: {names}; {}; add what is missing, or take it off spec.selector.names",
+        fate(resource, target_exists)
+    );
     Err(Refusal { missing_keys: answer.missing.clone(), ..Refusal::new(Reason::MissingKeys, message) })
 }
 
@@ -65,7 +69,7 @@ fn nothing_found(resource: &FerrVaultSecret, target_exists: bool, content: &Cont
         return Ok(());
     }
     let vault = &resource.spec.vault;
-    let message = format!("vault {vault:?} gave no key at all; {}", fate(resource, target_exists));
+    let message = format!("vault {vault:?} gave no key at all; {}; fill the vault", fate(resource, target_exists));
     Err(Refusal::new(Reason::EmptyAnswer, message))
 }
 

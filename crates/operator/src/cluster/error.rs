@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-use super::message::{Quote, printable, shown};
-
-pub use super::message::SHOWN;
+use super::message::{LINE, Quote, SHOWN, printable, shown};
 
 /// Longest wait for one answer of the API server.
 ///
@@ -141,14 +139,14 @@ impl CallError {
         }
     }
 
-    /// For a status, an event or a log: one printable line of at most [`SHOWN`] characters.
+    /// For a status, an event or a log: one printable line of at most [`LINE`] characters.
     pub fn user_message(&self) -> String {
-        printable(&self.to_string(), SHOWN)
+        printable(&self.to_string(), LINE)
     }
 
     /// The same, opening with what was tried: `patch Secret db: forbidden: …`.
     pub fn user_message_for(&self, tried: &str) -> String {
-        printable(&format!("{tried}: {self}"), SHOWN)
+        printable(&format!("{tried}: {self}"), LINE)
     }
 }
 

@@ -3,13 +3,20 @@
 //! The server's sentence goes into a status, an event or a log, so it must be short, printable and free of what was
 //! sent. Sentences about a write of a Secret are not repeated at all (invariant I8): validation quotes the offending
 //! value, decoding errors quote the bytes around the fault, and an admission webhook says whatever it likes. What is
-//! kept of those is rebuilt from parts that can only be names: verb, resource, webhook, quota, field path.
+//! kept of those is rebuilt from parts that can only be names: verb, resource, policy, webhook, quota, field path. Of a
+//! write that carried no value, what a policy or webhook said in its own words is what helps, so that is kept.
 
 use kube::core::Status;
 use kube::core::response::StatusCause;
 
 /// Characters of a server's sentence that are shown. Two lines of a terminal; enough for verb, resource and scope.
-pub const SHOWN: usize = 200;
+pub(super) const SHOWN: usize = 200;
+
+/// Characters of a whole message: a sentence, and before it what was tried and who refused.
+pub(super) const LINE: usize = SHOWN + 120;
+
+/// Longest name of a policy or webhook that is shown before its words.
+const NAME: usize = 80;
 
 /// Longest field path repeated: `data[` + a key of 253 characters + `]` would fill the message alone.
 const PATH: usize = 80;
@@ -56,6 +63,9 @@ pub(super) fn shown(status: &Status, quote: Quote) -> String {
     if let Some(denied) = rbac_denial(&status.message) {
         return printable(&denied, SHOWN);
     }
+    if let Some(denial) = Denial::of(&status.message) {
+        return denial.shown(quote);
+    }
     match quote {
         Quote::Sentence if !status.message.is_empty() => printable(&status.message, SHOWN),
         Quote::Sentence => printable(fallback(status), SHOWN),
@@ -80,12 +90,49 @@ fn rbac_denial(message: &str) -> Option<String> {
     is_name(namespace).then(|| format!("cannot {verb} {whole} in the namespace {namespace}"))
 }
 
-fn names_only(status: &Status) -> String {
-    if let Some((_, rest)) = status.message.split_once("admission webhook \"") {
-        let name = rest.split('"').next().filter(|name| is_name(name));
-        return format!("admission webhook {} denied it", name.unwrap_or("(unnamed)"));
+/// What admission refused, taken apart. Only where the sentence opens like one: anywhere further in, the same words could
+/// be a quoted value.
+struct Denial<'m> {
+    what: &'static str,
+    name: &'m str,
+    words: &'m str,
+}
+
+impl<'m> Denial<'m> {
+    fn of(message: &'m str) -> Option<Self> {
+        let rest = without_object(message);
+        if let Some(rest) = rest.strip_prefix("admission webhook \"") {
+            let (name, rest) = rest.split_once('"').unwrap_or((rest, ""));
+            let words = rest.strip_prefix(" denied the request: ").unwrap_or_default();
+            return Some(Self { what: "admission webhook", name, words });
+        }
+        let rest = rest.strip_prefix("ValidatingAdmissionPolicy '")?;
+        let (name, rest) = rest.split_once('\'').unwrap_or((rest, ""));
+        let words = rest.split_once(" denied request: ").map_or("", |(_, words)| words);
+        Some(Self { what: "admission policy", name, words })
     }
-    if let Some((_, rest)) = status.message.split_once("exceeded quota: ") {
+
+    fn shown(&self, quote: Quote) -> String {
+        let name = if is_name(self.name) { printable(self.name, NAME) } else { "(unnamed)".to_owned() };
+        let who = format!("{} {name} denied it", self.what);
+        let words = printable(self.words, SHOWN);
+        if quote == Quote::NamesOnly || words.is_empty() { who } else { format!("{who}: {words}") }
+    }
+}
+
+/// The sentence after `secrets "db" is forbidden: `, which the server puts before the words of whoever refused.
+fn without_object(message: &str) -> &str {
+    let after = || {
+        let (resource, rest) = message.split_once(" \"")?;
+        let (name, rest) = rest.split_once('"')?;
+        let rest = rest.strip_prefix(" is forbidden: ")?;
+        (is_name(resource) && is_name(name)).then_some(rest)
+    };
+    after().unwrap_or(message)
+}
+
+fn names_only(status: &Status) -> String {
+    if let Some(rest) = without_object(&status.message).strip_prefix("exceeded quota: ") {
         let name = rest.split(',').next().filter(|name| is_name(name));
         return format!("exceeded quota {}", name.unwrap_or("(unnamed)"));
     }
@@ -155,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_refused_write_of_a_secret_is_told_in_names() {
-        let cases: [(&str, Status, &str); 8] = [
+        let cases: [(&str, Status, &str); 12] = [
             (
                 "validation quotes the value",
                 refusal(
@@ -178,6 +225,38 @@ mod tests {
                     &[(CANARY, "Weak")],
                 ),
                 "admission webhook guard.example.com denied it",
+            ),
+            (
+                "so does a policy",
+                refusal(
+                    &format!(
+                        "secrets \"db\" is forbidden: ValidatingAdmissionPolicy 'no-friday' with binding 'all' denied request: {CANARY}"
+                    ),
+                    "Invalid",
+                    &[("", "Invalid")],
+                ),
+                "admission policy no-friday denied it",
+            ),
+            (
+                "a value that reads like a policy",
+                refusal(
+                    &format!(
+                        "Secret \"db\" is invalid: data[a]: Invalid value: \"is forbidden: ValidatingAdmissionPolicy '{CANARY}'\""
+                    ),
+                    "Invalid",
+                    &[("data[a]", "FieldValueInvalid")],
+                ),
+                "data[a] is invalid",
+            ),
+            (
+                "a value that reads like a webhook",
+                refusal(&format!("error decoding: admission webhook \"{CANARY}\" denied"), "BadRequest", &[]),
+                "BadRequest",
+            ),
+            (
+                "a value that reads like a quota",
+                refusal(&format!("no: exceeded quota: {CANARY}, 1"), "Invalid", &[]),
+                "Invalid",
             ),
             (
                 "even its name is checked",
@@ -213,6 +292,36 @@ mod tests {
             let text = shown(&status, Quote::NamesOnly);
             assert_eq!(text, expected, "{case}");
             assert!(!text.contains(CANARY), "{case}");
+        }
+    }
+
+    #[test]
+    fn what_refused_a_write_without_values_is_told_in_its_own_words() {
+        let long = "x".repeat(300);
+        for (case, message, expected) in [
+            (
+                "a policy",
+                "deployments.apps \"api\" is forbidden: ValidatingAdmissionPolicy 'no-friday' with binding 'all' denied \
+                 request: no restarts on Friday, ask the team",
+                "admission policy no-friday denied it: no restarts on Friday, ask the team".to_owned(),
+            ),
+            (
+                "a webhook",
+                "admission webhook \"guard.example.com\" denied the request: template \"x\"\n is frozen",
+                "admission webhook guard.example.com denied it: template \"x\" is frozen".to_owned(),
+            ),
+            (
+                "a webhook without a word",
+                "admission webhook \"guard.example.com\" denied the request without explanation",
+                "admission webhook guard.example.com denied it".to_owned(),
+            ),
+            (
+                "one of many words",
+                &format!("admission webhook \"guard.example.com\" denied the request: {long}"),
+                format!("admission webhook guard.example.com denied it: {}…", "x".repeat(SHOWN - 1)),
+            ),
+        ] {
+            assert_eq!(shown(&refusal(message, "Invalid", &[]), Quote::Sentence), expected, "{case}");
         }
     }
 

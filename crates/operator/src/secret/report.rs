@@ -6,7 +6,7 @@ use ferrvault_api::secret::RolloutState;
 use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason, condition, marks};
 use ferrvault_core::refusal::{Refusal, Retry};
 use ferrvault_core::schedule::{self, StillOwed};
-use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render};
+use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render, render_with_look};
 use ferrvault_core::sync::Change;
 use tokio::time::Instant;
 
@@ -43,11 +43,13 @@ pub(super) async fn report(
     progress: &Progress,
 ) -> Memory {
     let Facts { started, resource, sync, restart, target_version, request, news } = facts;
-    let (restart_report, unsettled) = match restart {
-        restart::Ended::Report(report) => (report, None),
-        restart::Ended::Unsettled(why) => (RestartReport::NotDue, Some(why)),
+    let (restart_report, look, unsettled) = match restart {
+        restart::Ended::Report(report) => (report, None, None),
+        restart::Ended::Looked(report, look) => (report, Some(look), None),
+        restart::Ended::Unsettled(why) => (RestartReport::NotDue, None, Some(why)),
     };
-    let rendered = render(&resource, &sync, &restart_report, ctx.clock.now()).answering(request.as_deref());
+    let rendered = render_with_look(&resource, &sync, &restart_report, look.as_ref(), ctx.clock.now())
+        .answering(request.as_deref());
     if target_version.is_some() {
         memory.target_version = target_version;
     }

@@ -29,7 +29,7 @@ fn held(room: &Room) -> bool {
 async fn it_is_probed_every_ten_minutes_with_a_heartbeat_and_no_more() {
     let room = Room::started().await;
     assert_eq!(ready(&room), "True Reachable");
-    assert_eq!(room.connection_ready("conn").message, "http://127.0.0.1:1 answers");
+    assert_eq!(room.connection_ready("conn").message, "http://127.0.0.1:1 answers and accepts the token");
     assert_eq!(room.events("conn"), ["Normal Reachable"]);
     let (before, probes) = (room.here(), room.vault.health_checks());
     room.run_for(Duration::from_secs(3600)).await;
@@ -161,6 +161,91 @@ async fn each_thing_wrong_with_it_is_said_and_heals_within_a_minute() {
     }
 }
 
+/// A token that was revoked would otherwise show on each of its resources and not where it is kept.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_not_accepted_is_said_and_not_insisted_on() {
+    let room = Room::started().await;
+    assert_eq!(room.vault.asked_whose(), 1);
+    room.vault.stranger(Some(script::unauthorized()));
+    room.run_for(Duration::from_secs(600)).await;
+    assert_eq!(ready(&room), "False AuthFailed");
+    let message = room.connection_ready("conn").message;
+    assert!(message.contains("expired nor revoked"), "{message}");
+    assert_eq!(room.events("conn"), ["Normal Reachable", "Warning AuthFailed"]);
+    let asked = room.vault.asked_whose();
+    room.run_for(Duration::from_secs(3600)).await;
+    let asked = room.vault.asked_whose() - asked;
+    assert!((11..=13).contains(&asked), "asked {asked}x in an hour, not every five minutes");
+    // Another token is tried at once.
+    room.vault.stranger(None);
+    room.api.apply(&build::secret(NS, "token").key("token", format!("{TOKEN}-2")));
+    room.rest().await;
+    assert_eq!(ready(&room), "True Reachable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_say_that_the_token_is_bad_is_not_held_against_it() {
+    let upstream = ferrvault_vault::UpstreamText::default;
+    let untold = "http://127.0.0.1:1 answers; whether it accepts the token shows on the resources";
+    for error in [
+        script::not_found(),
+        VaultError::Forbidden { upstream: upstream() },
+        script::throttled(None),
+        script::failing(),
+        VaultError::BrokenAnswer { what: "no JSON".into() },
+    ] {
+        let room = Room::new();
+        room.vault.stranger(Some(error.clone()));
+        let mut room = room;
+        room.start().await;
+        assert_eq!(ready(&room), "True Reachable", "{error}");
+        assert_eq!(room.connection_ready("conn").message, untold, "{error}");
+    }
+    // Mode cloud has no such question.
+    let room = Room::started().await;
+    room.api.edit::<FerrVaultConnection>(NS, "conn", |object| {
+        object["spec"]["mode"] = "cloud".into();
+        object["spec"]["organization"] = "acme".into();
+    });
+    let asked = room.vault.asked_whose();
+    room.rest().await;
+    assert_eq!((room.vault.asked_whose(), room.connection_ready("conn").message.as_str()), (asked, untold));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_to_use_it_is_no_reason_to_probe_it() {
+    let room = Room::started().await;
+    let (before, probes) = (room.here(), room.vault.health_checks());
+    for index in 0..20 {
+        room.api.apply(&fvs(&format!("r{index}")));
+    }
+    room.rest().await;
+    let about_it = |room: &Room, since| {
+        let mut calls = room.calls_since(since);
+        calls.retain(|call| call.contains("ferrvaultconnections"));
+        calls
+    };
+    assert_eq!(about_it(&room, before), ["PATCH ferrvaultconnections default/conn"], "held, and that is all");
+    assert_eq!(room.vault.health_checks(), probes);
+    for index in 0..20 {
+        room.api.delete::<FerrVaultSecret>(NS, &format!("r{index}"));
+    }
+    room.rest().await;
+    assert!(!held(&room));
+    assert_eq!(room.vault.health_checks(), probes);
+    // The next probe comes when it would have come.
+    room.run_for(Duration::from_secs(600)).await;
+    assert_eq!(room.vault.health_checks(), probes + 1, "{}", room.api.story());
+    // One that fails is probed as before, however many come.
+    room.vault.ill(Some(script::failing()));
+    room.run_for(Duration::from_secs(900)).await;
+    let failing = room.vault.health_checks();
+    room.api.apply(&fvs("late"));
+    room.run_for(Duration::from_secs(300)).await;
+    let probes = room.vault.health_checks() - failing;
+    assert!((4..=8).contains(&probes), "{probes} probes in five minutes at one a minute");
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_is_held_exactly_while_it_is_used() {
     let room = Room::started().await;
@@ -279,6 +364,7 @@ async fn every_write_about_it_is_repeated_until_it_goes_through() {
         room.times_over(2, call, fault.clone());
         room.vault.ill(Some(script::failing()));
         room.api.apply(&fvs("a"));
+        room.api.apply(&build::secret(NS, "token").key("token", format!("{TOKEN}-2")));
         room.run_for(Duration::from_secs(60)).await;
         assert!(held(&room), "{call}, {fault}\n{}", room.api.story());
         assert_eq!(ready(&room), "False Unreachable", "{call}, {fault}\n{}", room.api.story());

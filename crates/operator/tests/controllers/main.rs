@@ -18,6 +18,7 @@ mod guards;
 mod invariants;
 mod isolation;
 mod legacy;
+mod looks;
 mod passes;
 mod reasons;
 mod rollout;

@@ -165,7 +165,10 @@ async fn a_missing_workload_is_restarted_soon_after_it_appears() {
         room.run_for(Duration::from_secs(waited)).await;
         assert_eq!((rollouts.of("api"), rollouts.of("store")), (1, 1));
         assert_eq!(room.rollout("db"), "False RolloutPending");
-        assert_eq!(room.condition("db", "RolloutRestarted").message, "DaemonSet/late: does not exist");
+        assert_eq!(
+            room.condition("db", "RolloutRestarted").message,
+            "DaemonSet/late: does not exist; create it, or take it out of spec.rolloutRestart"
+        );
         assert_eq!(room.ready("db"), "True Synced");
         room.api.apply(&build::daemon_set(NS, "late"));
         room.run_for(Duration::from_secs(30)).await;

@@ -34,6 +34,9 @@ struct State {
     asked: Vec<(String, RevealRequest)>,
     health: u64,
     ill: Option<VaultError>,
+    /// What is said of whoever asks whose its token is.
+    stranger: Option<VaultError>,
+    whose: u64,
 }
 
 impl Script {
@@ -80,6 +83,16 @@ impl Script {
     /// `/health` fails like this.
     pub(crate) fn ill(&self, error: Option<VaultError>) {
         self.state().ill = error;
+    }
+
+    /// The token is refused like this where it is asked whose it is.
+    pub(crate) fn stranger(&self, error: Option<VaultError>) {
+        self.state().stranger = error;
+    }
+
+    /// How often it was asked whose a token is.
+    pub(crate) fn asked_whose(&self) -> u64 {
+        self.state().whose
     }
 
     /// How often values were asked for.
@@ -171,6 +184,15 @@ impl FerrVault for Script {
             state.ill.clone()
         };
         Box::pin(async move { ill.map_or(Ok(()), Err) })
+    }
+
+    fn me<'a>(&'a self, _endpoint: &'a Endpoint, _bearer: &'a Bearer) -> BoxFuture<'a, Result<(), VaultError>> {
+        let stranger = {
+            let mut state = self.state();
+            state.whose += 1;
+            state.stranger.clone()
+        };
+        Box::pin(async move { stranger.map_or(Ok(()), Err) })
     }
 
     fn exchange<'a>(

@@ -87,7 +87,7 @@ fn messages_open_with_what_was_tried_and_stay_short() {
     let error = CallError::Forbidden { message: "x".repeat(400) };
     let text = error.user_message_for("patch Secret db");
     assert!(text.starts_with("patch Secret db: forbidden: xxx"), "{text}");
-    assert_eq!(text.chars().count(), SHOWN);
+    assert_eq!(text.chars().count(), LINE);
     assert_eq!(CallError::Conflict.user_message(), "changed since it was read");
 }
 

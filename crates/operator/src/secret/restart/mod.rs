@@ -2,11 +2,13 @@
 
 mod act;
 mod observe;
+mod turns;
 
 use std::sync::Arc;
 
 use ferrvault_api::FerrVaultSecret;
-use ferrvault_core::restart::{Debt, contradicted, debt, settle, steps};
+use ferrvault_api::secret::WorkloadRef;
+use ferrvault_core::restart::{Debt, Look, WorkloadState, contradicted, debt, look_is_due, settle, steps};
 use ferrvault_core::status::RestartReport;
 use ferrvault_core::sync::Records;
 use ferrvault_core::version::Version;
@@ -22,6 +24,8 @@ pub(super) use observe::read_workloads;
 pub(super) enum Ended {
     /// It knows; the status says what.
     Report(RestartReport),
+    /// Nothing is owed, and the workloads were looked at all the same.
+    Looked(RestartReport, Look),
     /// The target changed under it, or could not be read: look again soon.
     Unsettled(String),
 }
@@ -35,13 +39,13 @@ pub(super) async fn run(
 ) -> Ended {
     // The workloads were read before the target was written, and that write having succeeded no newer version existed
     // meanwhile (rule 4): stamp without a second look.
-    let (current, read) = match held {
-        Some(held) if held.change.is_new_content() => (held.version.clone(), held.workloads.take()),
-        Some(held) => (held.version.clone(), None),
+    let (current, read, seen) = match held {
+        Some(held) if held.change.is_new_content() => (held.version.clone(), held.workloads.take(), None),
+        Some(held) => (held.version.clone(), None, held.workloads.take()),
         None => {
             progress.at(format!("reading the version of Secret {}", resource.target_name()));
             match observe::current_version(ctx, resource).await {
-                Ok(Some(version)) => (version, None),
+                Ok(Some(version)) => (version, None, None),
                 Ok(None) if contradicted(resource.status.as_ref(), None) => {
                     return Ended::Unsettled("a restart is owed, and its target was not seen".to_owned());
                 }
@@ -51,20 +55,39 @@ pub(super) async fn run(
         }
     };
     match debt(Records::of(resource.status.as_ref()).last_rollout.as_ref(), &current) {
-        Debt::Baseline => Ended::Report(RestartReport::Baseline(current)),
+        Debt::Baseline => looked(ctx, resource, RestartReport::Baseline(current), read.or(seen), progress).await,
         Debt::Nothing if contradicted(resource.status.as_ref(), Some(&current)) => {
             Ended::Unsettled("a restart is owed, and its target was read as from before".to_owned())
         }
-        Debt::Nothing => Ended::Report(RestartReport::Nothing),
+        Debt::Nothing => looked(ctx, resource, RestartReport::Nothing, read.or(seen), progress).await,
         Debt::Owed => pay(ctx, resource, current, read, progress).await,
     }
+}
+
+/// Nothing is owed. A name that is mistyped should not have to wait for a restart to show, so the workloads are looked at
+/// where the list may be new. `read`: as this pass has read them already.
+async fn looked(
+    ctx: &Context,
+    resource: &FerrVaultSecret,
+    report: RestartReport,
+    read: Option<Vec<(WorkloadRef, WorkloadState)>>,
+    progress: &Progress,
+) -> Ended {
+    if !look_is_due(resource) {
+        return Ended::Report(report);
+    }
+    let workloads = match read {
+        Some(workloads) => workloads,
+        None => read_workloads(ctx, resource, progress).await,
+    };
+    Ended::Looked(report, Look::of(&workloads, ctx.clock.now()))
 }
 
 async fn pay(
     ctx: &Context,
     resource: &FerrVaultSecret,
     current: Version,
-    read: Option<Vec<(ferrvault_api::secret::WorkloadRef, ferrvault_core::restart::WorkloadState)>>,
+    read: Option<Vec<(WorkloadRef, WorkloadState)>>,
     progress: &Progress,
 ) -> Ended {
     let workloads = if let Some(workloads) = read {

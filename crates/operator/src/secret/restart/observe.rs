@@ -3,32 +3,32 @@
 use ferrvault_api::FerrVaultSecret;
 use ferrvault_api::secret::WorkloadRef;
 use ferrvault_core::restart::{WorkloadState, distinct};
+use ferrvault_core::sync::checks;
 use ferrvault_core::version::Version;
-use futures::StreamExt;
 
+use super::turns;
+use crate::cluster::error::CallError;
 use crate::context::Context;
 use crate::key::ObjectKey;
 use crate::progress::Progress;
 
-/// Workloads of one resource that are read or stamped at a time: enough that one which hangs for its ten seconds leaves
-/// the others unharmed, and few enough that a list of hundreds does not crowd out other resources.
-pub(super) const AT_A_TIME: usize = 8;
-
-/// The listed workloads, each once, as they are now. What cannot be read is part of the observation.
+/// The listed workloads, each once, as they are now. What cannot be read is part of the observation, and so is an entry
+/// that names nothing which could be read: it keeps the debt until somebody corrects it.
 pub(in crate::secret) async fn read_workloads(
     ctx: &Context,
     resource: &FerrVaultSecret,
     progress: &Progress,
 ) -> Vec<(WorkloadRef, WorkloadState)> {
     progress.at("reading workloads");
-    futures::stream::iter(distinct(&resource.spec.rollout_restart))
-        .map(async |workload| {
-            let state = ctx.cluster.read_workload(resource, &workload).await;
-            (workload, state)
-        })
-        .buffered(AT_A_TIME)
-        .collect()
-        .await
+    let listed = distinct(&resource.spec.rollout_restart);
+    let read = turns::each(ctx.deadline, listed, |workload| async move {
+        if !checks::is_workload_name(&workload.name) {
+            return WorkloadState::Unreadable("no workload can have this name".to_owned());
+        }
+        ctx.cluster.read_workload(resource, &workload).await
+    });
+    let unanswered = || WorkloadState::Unreadable(CallError::TimedOut.user_message_for("reading it"));
+    read.await.into_iter().map(|(workload, state)| (workload, state.unwrap_or_else(unanswered))).collect()
 }
 
 /// Whether the records of restarts are still what they were when `resource` was read. A record may be the only trace of a

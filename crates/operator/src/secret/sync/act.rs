@@ -4,15 +4,14 @@
 use std::sync::Arc;
 
 use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason};
-use ferrvault_core::refusal::Refusal;
 use ferrvault_core::sync::{SyncPlan, TargetWrite};
 use ferrvault_core::version::Version;
 
 use tokio::time::Instant;
 
 use super::observe::Observed;
-use super::{Ended, Held};
-use crate::cluster::error::{CallError, Class};
+use super::{Ended, Held, refused};
+use crate::cluster::error::CallError;
 use crate::cluster::secrets::TargetContent;
 use crate::context::Context;
 use crate::progress::Progress;
@@ -95,12 +94,6 @@ fn write_ended(error: &CallError, tried: &str) -> Ended {
         // NotFound: deleted between read and write, so it has to be made and not patched.
         CallError::Conflict | CallError::AlreadyExists | CallError::NotFound => Ended::Overtaken(tried.to_owned()),
         CallError::NotLeading => Ended::NotLeading,
-        error => {
-            let refusal = Refusal::passing(Reason::SecretWriteFailed, error.user_message_for(tried));
-            match error.class() {
-                Class::Throttled { after } => refusal.after(after).into(),
-                _ => refusal.into(),
-            }
-        }
+        error => refused::by_the_api_server(Reason::SecretWriteFailed, tried, error).into(),
     }
 }

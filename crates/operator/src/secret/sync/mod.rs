@@ -2,11 +2,12 @@
 
 mod act;
 mod observe;
+mod refused;
 
 use std::sync::Arc;
 
-use ferrvault_api::FerrVaultSecret;
 use ferrvault_api::secret::WorkloadRef;
+use ferrvault_api::{FerrVaultSecret, Reason};
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::restart::WorkloadState;
 use ferrvault_core::sync::{Change, Question, checks, decide};
@@ -42,7 +43,7 @@ pub(super) enum Ended {
     Refused {
         /// Why.
         refusal: Refusal,
-        /// Whether the target, if there is one, may still be looked at for a debt.
+        /// Whether the target, if there is one, may still be looked at for a debt, and the debt be paid.
         target_is_ours: bool,
         /// The resource as it is now, where the record of a debt renewed it.
         renewed: Option<Arc<FerrVaultSecret>>,
@@ -55,9 +56,9 @@ pub(super) enum Ended {
 
 impl From<Refusal> for Ended {
     fn from(refusal: Refusal) -> Self {
-        use ferrvault_api::Reason::{InvalidSpec, SecretReadFailed, TargetConflict};
-        // One that could not be read is not asked for again in the same breath.
-        let target_is_ours = !matches!(refusal.reason, InvalidSpec | TargetConflict | SecretReadFailed);
+        // A target that could not be read is not asked for again in the same breath. What is wrong with the rest of the
+        // spec is no reason to leave workloads on an older content.
+        let target_is_ours = !refusal.holds_restarts && refusal.reason != Reason::SecretReadFailed;
         Self::Refused { refusal, target_is_ours, renewed: None }
     }
 }

@@ -9,10 +9,11 @@ use ferrvault_core::restart::WorkloadState;
 use ferrvault_core::sync::{Marks, Records, Verdict, WantedQuestion, checks, judge, wanted};
 use tokio::time::Instant;
 
-use super::Ended;
-use crate::cluster::error::{CallError, Class};
+use super::{Ended, refused};
+use crate::cluster::error::CallError;
 use crate::cluster::secrets::TargetRead;
 use crate::cluster::store::Relation;
+use crate::connection;
 use crate::context::Context;
 use crate::ferrvault::{self, reveal_request};
 use crate::key::ObjectKey;
@@ -43,37 +44,37 @@ pub(super) async fn observe(
     progress: &Progress,
 ) -> Result<Observed, Ended> {
     let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
-    let connection = ctx.connections.get(&ObjectKey::new(namespace, resource.spec.connection_ref.name.as_str()));
-    let connection = checks::connection(resource, connection.as_deref())?.clone();
-    let endpoint = ferrvault::endpoint(&connection.spec)?;
+    let named = ctx.connections.get(&ObjectKey::new(namespace, resource.spec.connection_ref.name.as_str()));
+    let through = checks::connection(resource, named.as_deref())?.clone();
+    let endpoint = ferrvault::endpoint(&through.spec)?;
 
     progress.at("reading the token of the connection");
-    let bearer = ctx.credentials.bearer(&ctx.cluster, &connection, &endpoint).await?;
+    let bearer = connection::bearer(ctx, &through, &endpoint).await?;
 
     progress.at(format!("reading Secret {}", resource.target_name()));
     let target = ctx.cluster.read_target(resource).await.map_err(|error| target_unreadable(resource, &error))?;
-    checks::target(resource, &connection, target.as_ref().map(|read| &read.observed))?;
+    checks::target(resource, &through, target.as_ref().map(|read| &read.observed))?;
     let named = ObjectKey::new(namespace, resource.target_name());
     let keepers = ctx.resources.referring(Relation::Target, &named);
     let keepers: Vec<_> = keepers.iter().filter_map(|keeper| ctx.resources.get(keeper)).collect();
     checks::unowned_target(resource, target.as_ref().map(|read| &read.observed), keepers.iter().map(AsRef::as_ref))?;
 
     progress.at(format!("asking FerrVault for vault {}", resource.spec.vault));
-    let request = reveal_request(resource, &connection.spec);
+    let request = reveal_request(resource, &through.spec);
     let mut answer = ctx.ferrvault.reveal(&endpoint, &bearer, &request).await;
     if let Err(error) = &answer
-        && ctx.credentials.is_stale(&connection, error)
+        && ctx.credentials.is_stale(&through, error)
     {
         progress.at("exchanging the token of the connection anew");
-        let bearer = ctx.credentials.bearer(&ctx.cluster, &connection, &endpoint).await?;
+        let bearer = connection::bearer(ctx, &through, &endpoint).await?;
         progress.at(format!("asking FerrVault for vault {} again", resource.spec.vault));
         answer = ctx.ferrvault.reveal(&endpoint, &bearer, &request).await;
     }
-    let answer = answer.map_err(|error| ferrvault::refusal(&error, &request.vault))?;
+    let answer = answer.map_err(|error| refused::by_ferrvault(&error, resource, &through.spec))?;
 
     let answered = Instant::now();
 
-    let token_key = checks::token_key_in_target(resource, &connection);
+    let token_key = checks::token_key_in_target(resource, &through);
     let question = WantedQuestion { resource, target_exists: target.is_some(), token_key };
     let wanted = wanted(question, answer)?;
 
@@ -94,9 +95,6 @@ pub(super) async fn observe(
 }
 
 fn target_unreadable(resource: &FerrVaultSecret, error: &CallError) -> Refusal {
-    let message = error.user_message_for(&format!("reading Secret {}", resource.target_name()));
-    match error.class() {
-        Class::Throttled { after } => Refusal::passing(Reason::SecretReadFailed, message).after(after),
-        _ => Refusal::passing(Reason::SecretReadFailed, message),
-    }
+    let tried = format!("reading Secret {}", resource.target_name());
+    refused::by_the_api_server(Reason::SecretReadFailed, &tried, error)
 }
