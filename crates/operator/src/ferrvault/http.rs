@@ -83,10 +83,6 @@ impl FerrVault for Http {
         Box::pin(async move { self.client(endpoint)?.me(bearer).await.map(drop) })
     }
 
-    fn me<'a>(&'a self, endpoint: &'a Endpoint, bearer: &'a Bearer) -> BoxFuture<'a, Result<(), VaultError>> {
-        Box::pin(async move { self.client(endpoint)?.me(bearer).await.map(drop) })
-    }
-
     fn exchange<'a>(
         &'a self,
         endpoint: &'a Endpoint,

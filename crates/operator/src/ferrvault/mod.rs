@@ -38,12 +38,6 @@ pub trait FerrVault: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Asks whose token it is, which it does not tell of one that it does not accept. In a script that has no answer
-    /// ready every token is somebody's.
-    fn me<'a>(&'a self, _endpoint: &'a Endpoint, _bearer: &'a Bearer) -> BoxFuture<'a, Result<(), VaultError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
     /// Exchanges the JWT of a service account for a bearer.
     fn exchange<'a>(
         &'a self,
