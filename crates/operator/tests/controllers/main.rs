@@ -21,6 +21,7 @@ mod legacy;
 mod looks;
 mod passes;
 mod reasons;
+mod regressions;
 mod rollout;
 mod room;
 mod script;
