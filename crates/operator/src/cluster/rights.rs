@@ -60,7 +60,7 @@ impl fmt::Display for Right {
 const WATCHED: [(&str, &str, &[&str]); 9] = [
     (GROUP, "ferrvaultsecrets", &["get", "list", "watch", "patch"]),
     (GROUP, "ferrvaultsecrets/status", &["patch"]),
-    (GROUP, "ferrvaultconnections", &["list", "watch", "patch"]),
+    (GROUP, "ferrvaultconnections", &["get", "list", "watch", "patch"]),
     (GROUP, "ferrvaultconnections/status", &["patch"]),
     ("", "secrets", &["get", "list", "watch", "create", "patch"]),
     ("apps", "deployments", &["get", "patch"]),
@@ -165,7 +165,7 @@ mod tests {
     fn each_right_is_named_as_people_grant_it() {
         let (key, lease) = (ObjectKey::new("ops", "key"), ObjectKey::new("ops", "lease"));
         let everywhere: Vec<String> = needed(&Scope::Cluster, &key, None).iter().map(ToString::to_string).collect();
-        assert_eq!(everywhere.len(), 22);
+        assert_eq!(everywhere.len(), 23);
         for expected in [
             "watch ferrvaultsecrets.ferrvault.com",
             "patch ferrvaultsecrets/status.ferrvault.com",
@@ -178,7 +178,7 @@ mod tests {
         }
         let within: Vec<String> =
             needed(&Scope::Namespace("shop".to_owned()), &key, Some(&lease)).iter().map(ToString::to_string).collect();
-        assert_eq!(within.len(), 24);
+        assert_eq!(within.len(), 25);
         for expected in [
             "patch deployments.apps in namespace shop",
             "update leases.coordination.k8s.io named lease in namespace ops",
