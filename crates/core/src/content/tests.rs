@@ -34,6 +34,8 @@ fn sizes_and_keys_are_those_of_what_is_held() {
     assert_eq!(held.keys(), ["aa", "b"]);
     assert_eq!(held.get("b"), Some(&SecretBytes::from("12345")));
     assert_eq!(held.get("c"), None);
+    assert!(Content::default().is_empty());
+    assert!(held.get("aa").is_some_and(SecretBytes::is_empty) && !held.get("b").is_some_and(SecretBytes::is_empty));
 }
 
 #[test]
@@ -125,6 +127,8 @@ fn data_that_cannot_be_read_is_not_quoted() {
         json!(CANARY),
         json!([CANARY]),
         json!(4_711),
+        json!(-4_711),
+        json!(47.11),
     ];
     for case in cases {
         // Both ways of reading: from text, and from a tree, which hands its strings over.
@@ -133,6 +137,14 @@ fn data_that_cannot_be_read_is_not_quoted() {
         for message in [from_text, from_tree] {
             assert!(!message.contains("canary") && !message.contains("47"), "{case}: {message}");
         }
+    }
+}
+
+#[test]
+fn data_of_another_shape_is_answered_with_the_shape_that_was_expected() {
+    for (case, expected) in [(json!([1]), "a map of base64 text by key"), (json!({"K": [1]}), "base64 text")] {
+        let message = serde_json::from_value::<SecretData>(case.clone()).unwrap_err().to_string();
+        assert!(message.ends_with(&format!("expected {expected}")), "{case}: {message}");
     }
 }
 

@@ -68,6 +68,7 @@ fn reads_and_writes_what_go_does() {
     for (text, nanos, written) in GO_ACCEPTS {
         assert_eq!(GoDuration::parse(text), Ok(GoDuration::from_nanos(*nanos)), "{text}");
         assert_eq!(GoDuration::from_nanos(*nanos).to_string(), *written, "{text}");
+        assert_eq!(GoDuration::from_nanos(*nanos).as_nanos(), *nanos, "{text}");
         assert_eq!(GoDuration::parse(written), Ok(GoDuration::from_nanos(*nanos)), "{written}");
     }
 }

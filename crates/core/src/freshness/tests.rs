@@ -91,6 +91,16 @@ fn the_message_says_since_when_and_what_the_limit_is() {
 }
 
 #[test]
+fn that_nothing_is_expected_of_a_suspended_resource_is_said_otherwise_than_that_all_is_well() {
+    for (freshness, message) in [
+        (Freshness::Suspended, "spec.suspend is true, so no pass is expected"),
+        (Freshness::Current, "passes end as often as they should"),
+    ] {
+        assert_eq!(ended(&resource(None), freshness, now()).message, message);
+    }
+}
+
+#[test]
 fn everything_else_in_the_status_stays() {
     let before = resource(Some(("True", "Current")));
     let (mut after, _) = render(&before, Freshness::Stale, secs(60), ages(600, None), now()).unwrap();

@@ -1,7 +1,9 @@
 //! Known answers, computed with another language's library from the description alone, and the properties that the
 //! rollout protocol rests on.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use proptest::prelude::*;
 
@@ -129,6 +131,17 @@ fn there_and_back_again_gives_three_versions_of_which_two_fit() {
     assert_eq!(versions.iter().collect::<HashSet<_>>().len(), 3);
     let verdicts = versions.each_ref().map(|version| version.verify(&key, &a));
     assert_eq!(verdicts, [Verdict::Matches, Verdict::Differs, Verdict::Matches]);
+}
+
+#[test]
+fn versions_are_compared_ordered_hashed_and_printed_by_their_text() {
+    let version = |text: &str| Version::parse(text);
+    let hash = |text: &str| BuildHasherDefault::<DefaultHasher>::default().hash_one(version(text));
+    assert_eq!(version("a").partial_cmp(&version("b")), Some(Ordering::Less));
+    assert_eq!(version("b").partial_cmp(&version("b")), Some(Ordering::Equal));
+    assert_eq!(hash("a"), hash("a"));
+    assert_ne!(hash("a"), hash("b"));
+    assert_eq!(format!("{:?}", version("a")), r#"Version("a")"#);
 }
 
 #[test]

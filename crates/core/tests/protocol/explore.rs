@@ -6,14 +6,15 @@
 
 mod story;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::actor::Stage;
-use crate::hash::Fnv;
+use crate::hash::Seen;
 use crate::invariants::{debt_is_on_record, holds_at_rest};
 use crate::oracle::Oracle;
 use crate::rules::{Ending, Rules, Script, Violation};
-use crate::world::{At, Budget, Content, Target, WORKLOADS, World};
+use crate::sometimes::{Sightings, Sometimes};
+use crate::world::{At, Budget, Content, Restart, Restarted, Target, World};
 pub(crate) use story::Story;
 
 /// Passes that one undisturbed actor needs at most: one that ends on what a cut left behind, one that pays, one that
@@ -35,44 +36,50 @@ pub(crate) struct Scenario {
 #[derive(Debug)]
 pub(crate) struct Explored {
     pub(crate) states: usize,
+    /// Events on the longest of the shortest ways to a state.
+    pub(crate) depth: u32,
     pub(crate) rests: usize,
     pub(crate) asked: usize,
+    pub(crate) sightings: Sightings,
     pub(crate) violation: Option<Story>,
 }
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Begin { who: usize, whole: bool },
+    Begin { who: usize, whole: bool, ending: Ending },
     Step { who: usize, ending: Ending },
     Cut { who: usize },
     Upstream,
     DeleteTarget,
     StripMark(usize),
+    Appear(usize),
+    OtherRestarts,
     StripTarget,
     EditTarget,
 }
 
 /// Explores all of `scenario`, up to the first violation.
 pub(crate) fn explore(scenario: Scenario) -> Explored {
-    let mut oracle = Oracle::new();
     let mut start = World::new(scenario.passes, scenario.budget);
     (scenario.start)(&mut start);
+    let mut oracle = Oracle::new(start.listed);
     let owed = start.target.zip(start.status.last_rollout).is_some_and(|(target, last)| target.version != Some(last));
     let Scenario { rules, script, budget, .. } = scenario;
     // A target that is lost while a workload cannot be read gets a new version: one restart too many, never one too few.
     let may_be_in_doubt = budget.failures > 0 && budget.deletions + budget.target_strips > 0;
-    let mut stage = Stage { oracle: &mut oracle, rules, script, no_surprise: !owed && !may_be_in_doubt };
+    let no_surprise = !owed && !may_be_in_doubt;
+    let mut stage = Stage { oracle: &mut oracle, rules, script, no_surprise, sightings: Sightings::default() };
     let start = start.canonical().0;
 
-    let mut indices: HashMap<World, u32, Fnv> = HashMap::default();
+    let (mut seen, mut rested) = (Seen::default(), Seen::default());
     let mut parents: Vec<Option<(u32, Event)>> = vec![None];
-    let mut waiting = VecDeque::from([(start, 0)]);
-    let mut rested: HashSet<World, Fnv> = HashSet::default();
-    indices.insert(start, 0);
-    let mut found = None;
+    let mut waiting = VecDeque::from([(start, 0, 0)]);
+    seen.insert(&start);
+    let (mut found, mut depth) = (None, 0);
 
-    'all: while let Some((world, from)) = waiting.pop_front() {
+    'all: while let Some((world, from, steps)) = waiting.pop_front() {
+        depth = steps;
         if world.actors.iter().all(|actor| actor.at == At::Idle)
             && let Err(violation) = rest(&mut stage, world, &mut rested)
         {
@@ -86,12 +93,11 @@ pub(crate) fn explore(scenario: Scenario) -> Explored {
                 break 'all;
             }
             let (next, _) = next.canonical();
-            let count = u32::try_from(indices.len()).expect("as many states as fit");
-            indices.entry(next).or_insert_with(|| {
+            if seen.insert(&next) {
+                let index = u32::try_from(parents.len()).expect("as many states as fit");
                 parents.push(Some((from, event)));
-                waiting.push_back((next, count));
-                count
-            });
+                waiting.push_back((next, index, steps + 1));
+            }
         }
     }
     let violation = found.map(|(from, last, violation)| {
@@ -104,7 +110,8 @@ pub(crate) fn explore(scenario: Scenario) -> Explored {
         events.reverse();
         Story::of(violation, &mut stage, start, &events, last.is_none())
     });
-    Explored { states: indices.len(), rests: rested.len(), asked: oracle.asked(), violation }
+    let sightings = stage.sightings;
+    Explored { states: seen.len(), depth, rests: rested.len(), asked: oracle.asked(), sightings, violation }
 }
 
 fn events(world: &World, script: Script) -> Vec<Event> {
@@ -112,7 +119,10 @@ fn events(world: &World, script: Script) -> Vec<Event> {
     for (who, actor) in world.actors.iter().enumerate() {
         if actor.at == At::Idle {
             if actor.passes_left > 0 {
-                events.extend([true, false].map(|whole| Event::Begin { who, whole }));
+                events.extend([true, false].map(|whole| Event::Begin { who, whole, ending: Ending::Well }));
+                if world.before.status.is_some() {
+                    events.extend([true, false].map(|whole| Event::Begin { who, whole, ending: Ending::Stale }));
+                }
             }
             continue;
         }
@@ -121,6 +131,13 @@ fn events(world: &World, script: Script) -> Vec<Event> {
         if world.budget.failures > 0 {
             events.extend(Stage::failures(actor.at).iter().map(|ending| Event::Step { who, ending: *ending }));
         }
+        if world.budget.stale > 0 && Stage::can_be_stale(world, actor.at) {
+            events.push(Event::Step { who, ending: Ending::Stale });
+        }
+    }
+    events.extend((0..world.listed).filter(|index| world.missing[*index]).map(Event::Appear));
+    if world.budget.others > 0 && !world.missing[0] {
+        events.push(Event::OtherRestarts);
     }
     if usize::from(world.upstream) + 1 < script.len() {
         events.push(Event::Upstream);
@@ -130,7 +147,7 @@ fn events(world: &World, script: Script) -> Vec<Event> {
         events.push(Event::DeleteTarget);
     }
     if strips > 0 {
-        events.extend((0..WORKLOADS).filter(|index| world.marks[*index].is_some()).map(Event::StripMark));
+        events.extend((0..world.listed).filter(|index| world.marks[*index].is_some()).map(Event::StripMark));
     }
     if target_strips > 0 && world.target.is_some_and(|target| target.version.is_some()) {
         events.push(Event::StripTarget);
@@ -143,20 +160,34 @@ fn events(world: &World, script: Script) -> Vec<Event> {
 
 fn happen(stage: &mut Stage<'_>, world: &mut World, event: Event) -> Result<(), Violation> {
     match event {
-        Event::Begin { who, whole } => stage.begin(world, who, whole),
+        Event::Begin { who, whole, ending } => {
+            stage.begin(world, who, whole, ending);
+            pay_for(stage, world, ending);
+        }
         Event::Step { who, ending } => {
-            world.budget.failures -= u8::from(ending != Ending::Well);
             stage.step(world, who, ending)?;
+            pay_for(stage, world, ending);
+        }
+        Event::Appear(index) => world.appear(index),
+        Event::OtherRestarts => {
+            world.budget.others -= 1;
+            world.workload_written(0);
+            world.replace_pods(0);
+            stage.sightings.saw(Sometimes::OtherResourceRestarted);
         }
         Event::Cut { who } => {
+            let restart = world.actors[who].pass.map(|pass| pass.restart);
+            if matches!(restart, Some(Restart::Owed(_))) && world.actors[who].at == At::Report {
+                stage.sightings.saw(Sometimes::CutBetweenStampAndRecord);
+            }
             let actor = &mut world.actors[who];
             (actor.at, actor.pass) = (At::Idle, None);
         }
         Event::Upstream => world.upstream += 1,
         Event::DeleteTarget => {
             world.budget.deletions -= 1;
-            world.target = None;
             world.target_written();
+            world.target = None;
         }
         Event::StripMark(index) => strip_mark(world, index),
         Event::StripTarget => {
@@ -173,6 +204,18 @@ fn happen(stage: &mut Stage<'_>, world: &mut World, event: Event) -> Result<(), 
     debt_is_on_record(world)
 }
 
+/// What an ending costs, once it has happened.
+fn pay_for(stage: &mut Stage<'_>, world: &mut World, ending: Ending) {
+    match ending {
+        Ending::Well => {}
+        Ending::Refused | Ending::Unanswered => world.budget.failures -= 1,
+        Ending::Stale => {
+            world.budget.stale -= 1;
+            stage.sightings.saw(Sometimes::ReadFromBefore);
+        }
+    }
+}
+
 /// A mark that is stripped before its record is written takes the only trace of the restart away: then, and only then,
 /// one restart more is allowed (rule 5).
 fn strip_mark(world: &mut World, index: usize) {
@@ -185,25 +228,28 @@ fn strip_mark(world: &mut World, index: usize) {
 }
 
 /// Everything stops, and one actor is left to work undisturbed.
-fn rest(stage: &mut Stage<'_>, world: World, rested: &mut HashSet<World, Fnv>) -> Result<(), Violation> {
+fn rest(stage: &mut Stage<'_>, world: World, rested: &mut Seen) -> Result<(), Violation> {
     let mut world = world;
     world.budget = Budget::default();
     for actor in &mut world.actors {
         actor.passes_left = 0;
     }
-    if !rested.insert(world) {
+    world = world.canonical().0;
+    if !rested.insert(&world) {
         return Ok(());
     }
     for _ in 0..PASSES_TO_REST {
         let before = world;
         world.actors[0].passes_left = 1;
-        stage.begin(&mut world, 0, true);
+        stage.begin(&mut world, 0, true, Ending::Well);
         while world.actors[0].at != At::Idle {
             stage.step(&mut world, 0, Ending::Well)?;
             debt_is_on_record(&world)?;
         }
         world = world.canonical().0;
         if world == before {
+            let in_debt = world.status.restarted != Restarted::True;
+            stage.sightings.saw(if in_debt { Sometimes::RestInDebt } else { Sometimes::RestInPeace });
             return holds_at_rest(&world, stage.script[usize::from(world.upstream)]);
         }
     }

@@ -5,8 +5,14 @@
 //! What must hold: after every write no restart is lost (I1) and none is done twice (I2, I3); wherever everything stops,
 //! one undisturbed actor comes to rest (I10) with the target equal to FerrVault (I4) and a status that says so (I5).
 //!
-//! The bounds are those that fit into a few seconds without optimisation. Wider ones (three passes each, two failing
-//! calls, A-B-A-C) were explored when this was written, up to four million states each.
+//! What may happen, at any moment and in any order within the bounds of a row: FerrVault's content changes up to three
+//! times; a pass of either actor begins, does its next effect or is cut; a call fails, carried out or not; a read is answered
+//! from before; the target is deleted, edited or loses its annotation; a mark is stripped; a workload that was missing
+//! appears; another resource restarts a workload that both list. Not in the model: that other resource's own passes (it is
+//! seen from here only by what it writes), somebody else's target (I6), time (I7, I9), values (I8): those are for the
+//! simulation.
+//!
+//! The bounds are those that fit into seconds without optimisation. `cargo xtask sim --model large` explores the wide ones.
 
 #![allow(
     clippy::indexing_slicing,
@@ -22,19 +28,24 @@ mod hash;
 mod invariants;
 mod oracle;
 mod rules;
+mod sometimes;
 mod world;
 
 use explore::{Explored, Scenario, explore};
 use rules::{Rules, Script};
+use sometimes::Sightings;
 use world::Content::{A, B, C};
-use world::{Budget, Entry, Name, State, Status, Target, World};
+use world::{Budget, Entry, Name, State, Status, Target, WORKLOADS, World};
 
-const UNDISTURBED: Budget = Budget { deletions: 0, strips: 0, target_strips: 0, edits: 0, failures: 0 };
+const UNDISTURBED: Budget =
+    Budget { deletions: 0, strips: 0, target_strips: 0, edits: 0, failures: 0, others: 0, stale: 0 };
 const DELETED: Budget = Budget { deletions: 1, ..UNDISTURBED };
 const STRIPPED: Budget = Budget { strips: 1, ..UNDISTURBED };
 const TARGET_STRIPPED: Budget = Budget { target_strips: 1, ..UNDISTURBED };
 const EDITED: Budget = Budget { edits: 1, ..UNDISTURBED };
 const FAILING: Budget = Budget { failures: 1, ..UNDISTURBED };
+const SHARED: Budget = Budget { others: 1, ..UNDISTURBED };
+const FROM_BEFORE: Budget = Budget { stale: 1, ..UNDISTURBED };
 const DELETED_AND_FAILING: Budget = Budget { failures: 1, ..DELETED };
 
 const NO_CHANGE: Script = &[A];
@@ -56,8 +67,31 @@ fn settled(world: &mut World) {
 fn rotated(world: &mut World) {
     settled(world);
     let version = world.status.last_rollout;
-    world.marks = [version; 2];
-    world.status.rollouts = [Entry { version, state: State::Restarted }; 2];
+    for index in world.present() {
+        world.marks[index] = version;
+        world.status.rollouts[index] = Entry { version, state: State::Restarted };
+    }
+}
+
+/// Three workloads, one of which does not exist yet.
+fn with_latecomer(world: &mut World) {
+    world.listed = WORKLOADS;
+    world.missing[WORKLOADS - 1] = true;
+}
+
+fn settled_with_latecomer(world: &mut World) {
+    with_latecomer(world);
+    settled(world);
+}
+
+fn rotated_with_latecomer(world: &mut World) {
+    with_latecomer(world);
+    rotated(world);
+}
+
+fn upgraded_with_latecomer(world: &mut World) {
+    with_latecomer(world);
+    upgraded(world);
 }
 
 /// As the Go operator left it, which never restarted anything for it.
@@ -84,16 +118,21 @@ type Row = (&'static str, Start, Script, [u8; 2], Budget);
 fn explored(rules: Rules, (case, start, script, passes, budget): Row) -> Explored {
     let begun = std::time::Instant::now();
     let found = explore(Scenario { start, script, passes, budget, rules });
-    let Explored { states, rests, asked, .. } = found;
-    println!("{case}: {states} states, {rests} of them rests, {asked} decisions, {:.1?}", begun.elapsed());
+    let Explored { states, depth, rests, asked, .. } = found;
+    println!("{case}: {states} states, {depth} deep, {rests} rests, {asked} decisions, {:.1?}", begun.elapsed());
     found
 }
 
-fn assert_holds(rows: &[Row]) {
+fn assert_holds(rows: &[Row]) -> Sightings {
+    let (mut states, mut sightings) = (0, Sightings::default());
     for row in rows {
         let found = explored(Rules::PRODUCT, *row);
         assert!(found.violation.is_none(), "{}: {:?}", row.0, found.violation);
+        states += found.states;
+        sightings.add(&found.sightings);
     }
+    println!("{states} states in {} rows", rows.len());
+    sightings
 }
 
 #[test]
@@ -155,6 +194,68 @@ fn nothing_restarts_while_nothing_changes() {
         ("annotation stripped after an upgrade", upgraded_with_record, NO_CHANGE, [3, 3], TARGET_STRIPPED),
         ("calls fail", upgraded, NO_CHANGE, [3, 3], Budget { failures: 2, ..UNDISTURBED }),
     ]);
+}
+
+#[test]
+fn the_protocol_holds_while_a_workload_is_missing_and_another_is_shared() {
+    assert_holds(&[
+        ("a latecomer, one change", settled_with_latecomer, THERE, [2, 1], UNDISTURBED),
+        ("a latecomer after an upgrade, one change", upgraded_with_latecomer, THERE, [1, 1], UNDISTURBED),
+        ("a latecomer, there and back", rotated_with_latecomer, THERE_AND_BACK, [1, 1], UNDISTURBED),
+        ("another resource restarts too, one change", rotated, THERE, [2, 2], SHARED),
+        ("another resource restarts too, a latecomer", settled_with_latecomer, THERE, [1, 1], SHARED),
+    ]);
+}
+
+#[test]
+fn the_protocol_holds_when_a_read_is_answered_from_before() {
+    assert_holds(&[
+        ("a read from before, one change", settled, THERE, [2, 1], FROM_BEFORE),
+        ("a read from before after an upgrade", upgraded, THERE, [2, 1], FROM_BEFORE),
+        ("a read from before, no change", rotated, NO_CHANGE, [3, 3], FROM_BEFORE),
+    ]);
+}
+
+/// A model in which nothing happens proves nothing.
+#[test]
+fn everything_that_is_meant_to_happen_happens() {
+    let all_at_once = Budget { deletions: 1, strips: 1, others: 1, ..UNDISTURBED };
+    let sightings = assert_holds(&[
+        ("from nothing", new, THERE, [2, 1], UNDISTURBED),
+        ("after an upgrade", upgraded, THERE, [2, 1], UNDISTURBED),
+        ("deleted, stripped and shared", rotated, NO_CHANGE, [2, 2], all_at_once),
+        ("deleted, there and back", settled, THERE_AND_BACK, [2, 1], DELETED),
+        ("edited", rotated, NO_CHANGE, [2, 1], EDITED),
+        ("a mark stripped", rotated, THERE, [2, 1], STRIPPED),
+        ("calls fail", settled, THERE, [2, 1], FAILING),
+        ("a latecomer", settled_with_latecomer, THERE, [2, 1], UNDISTURBED),
+        ("a read from before", settled, THERE, [1, 1], FROM_BEFORE),
+    ]);
+    println!("seen:\n{sightings}");
+    assert_eq!(sightings.never(), [], "{sightings}");
+}
+
+/// The wide bounds, where they are asked for; else their rows with the fewest passes that let two actors meet.
+#[test]
+fn the_protocol_holds_within_wide_bounds() {
+    let is_large = std::env::var("FERRVAULT_MODEL").is_ok_and(|bound| bound == "large");
+    let passes = |large: [u8; 2]| if is_large { large } else { [1, 1] };
+    let meddled = Budget { edits: 1, strips: 1, others: 1, ..UNDISTURBED };
+    let shared_and_failing = Budget { others: 1, ..FAILING };
+    let deleted_and_before = Budget { stale: 1, ..DELETED };
+    let sightings = assert_holds(&[
+        ("wide: there, back and on", rotated, THERE_AND_BACK_AND_ON, passes([2, 2]), UNDISTURBED),
+        ("wide: new, three passes each", new, THERE, passes([3, 3]), UNDISTURBED),
+        ("wide: upgraded, there, back and on", upgraded, THERE_AND_BACK_AND_ON, passes([2, 1]), UNDISTURBED),
+        ("wide: upgraded, three passes each", upgraded, THERE, passes([3, 3]), UNDISTURBED),
+        ("wide: a latecomer, there and back", settled_with_latecomer, THERE_AND_BACK, passes([2, 1]), UNDISTURBED),
+        ("wide: a latecomer shared and failing", rotated_with_latecomer, THERE, passes([2, 1]), shared_and_failing),
+        ("wide: edited, stripped and shared", rotated, THERE, passes([2, 1]), meddled),
+        ("wide: deleted, there, back and on", settled, THERE_AND_BACK_AND_ON, passes([2, 1]), DELETED),
+        ("wide: deleted and a read from before", settled, THERE, passes([2, 2]), deleted_and_before),
+        ("wide: a read from before, there and back", rotated, THERE_AND_BACK, passes([2, 2]), FROM_BEFORE),
+    ]);
+    println!("seen in the wide bounds:\n{sightings}");
 }
 
 /// A mark that is stripped leaves the record in the status as the only trace. An actor that read the status before the

@@ -51,6 +51,8 @@ struct ReportQuestion {
 /// Asks and remembers.
 pub(crate) struct Oracle {
     key: OperatorKey,
+    /// How many workloads the resource lists.
+    listed: usize,
     needs_workloads: HashMap<SyncQuestion, bool>,
     plans: HashMap<SyncQuestion, Plan>,
     debts: HashMap<(Option<Name>, Name), Debt>,
@@ -63,12 +65,14 @@ pub(crate) struct Oracle {
 pub(crate) enum StepTaken {
     Done,
     Stamp,
+    Wait,
     Fail,
 }
 
 impl Oracle {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(listed: usize) -> Self {
         Self {
+            listed,
             key: OperatorKey::from_bytes(&[7; OperatorKey::BYTES]).expect("a key"),
             needs_workloads: HashMap::new(),
             plans: HashMap::new(),
@@ -94,8 +98,8 @@ impl Oracle {
 
     /// The plan, whose new versions get the serial number `next` and the one after.
     pub(crate) fn plan(&mut self, question: SyncQuestion, next: u8) -> Plan {
-        let key = &self.key;
-        let plan = remembered(&mut self.plans, question, || plan(key, question));
+        let (key, listed) = (&self.key, self.listed);
+        let plan = remembered(&mut self.plans, question, || plan(key, listed, question));
         let numbered = |name: Name| match name.serial {
             FRESH => Name { serial: next, ..name },
             NAMING => Name { serial: next + 1, ..name },
@@ -114,15 +118,17 @@ impl Oracle {
 
     /// What is to be done about each workload.
     pub(crate) fn steps(&mut self, current: Name, status: Status, marks: [Mark; WORKLOADS]) -> [StepTaken; WORKLOADS] {
-        let key = &self.key;
+        let (key, listed) = (&self.key, self.listed);
         remembered(&mut self.stamps, (current, status, marks), || {
             let recorded = status_of(key, status).rollouts;
-            let observed = workloads().into_iter().zip(marks.map(|mark| state_of(key, mark))).collect();
+            let observed = workloads().into_iter().zip(marks.map(|mark| state_of(key, mark))).take(listed).collect();
             let steps = restart::steps(&version_of(key, current), &recorded, observed);
-            std::array::from_fn(|index| match &steps[index].1 {
-                Step::Done { .. } => StepTaken::Done,
-                Step::Stamp { .. } => StepTaken::Stamp,
-                Step::Wait | Step::Fail(_) => StepTaken::Fail,
+            std::array::from_fn(|index| match steps.get(index).map(|(_, step)| step) {
+                // What is not listed needs nothing.
+                None | Some(Step::Done { .. }) => StepTaken::Done,
+                Some(Step::Stamp { .. }) => StepTaken::Stamp,
+                Some(Step::Wait) => StepTaken::Wait,
+                Some(Step::Fail(_)) => StepTaken::Fail,
             })
         })
     }
@@ -136,8 +142,8 @@ impl Oracle {
         current: Option<Name>,
     ) -> Status {
         let question = ReportQuestion { status, synced, restart, current };
-        let key = &self.key;
-        remembered(&mut self.reports, question, || report(key, question))
+        let (key, listed) = (&self.key, self.listed);
+        remembered(&mut self.reports, question, || report(key, listed, question))
     }
 }
 
@@ -145,10 +151,11 @@ fn remembered<Q: Copy + Eq + Hash, A: Copy>(answers: &mut HashMap<Q, A>, questio
     *answers.entry(question).or_insert_with(ask)
 }
 
-fn plan(key: &OperatorKey, question: SyncQuestion) -> Plan {
+fn plan(key: &OperatorKey, listed: usize, question: SyncQuestion) -> Plan {
     let wanted = content_of(question.wanted);
     let target = question.target.map(|target| observed(key, target));
-    let states = question.marks.map(|marks| workloads().into_iter().zip(marks.map(|mark| state_of(key, mark))));
+    let states =
+        question.marks.map(|marks| workloads().into_iter().zip(marks.map(|mark| state_of(key, mark))).take(listed));
     let marks = Marks::of(&states.into_iter().flatten().collect::<Vec<_>>());
     let plan = sync::decide(Question {
         target: target.as_ref(),
@@ -167,7 +174,7 @@ fn plan(key: &OperatorKey, question: SyncQuestion) -> Plan {
     known.extend(question.status.rollouts.iter().filter_map(|entry| entry.version));
     known.extend(question.marks.into_iter().flatten().filter_map(|mark| match mark {
         Mark::Readable(mark) => mark,
-        Mark::Unreadable => None,
+        Mark::Absent | Mark::Unreadable => None,
     }));
     let name = |version: &Version| {
         let found = known.iter().find(|name| version_of(key, **name) == *version);
@@ -184,7 +191,7 @@ fn plan(key: &OperatorKey, question: SyncQuestion) -> Plan {
     }
 }
 
-fn report(key: &OperatorKey, question: ReportQuestion) -> Status {
+fn report(key: &OperatorKey, listed: usize, question: ReportQuestion) -> Status {
     let ReportQuestion { status, synced, restart, current } = question;
     let before = status_of(key, status);
     let current = current.map(|name| version_of(key, name));
@@ -204,9 +211,11 @@ fn report(key: &OperatorKey, question: ReportQuestion) -> Status {
             let outcomes: Vec<_> = workloads()
                 .into_iter()
                 .zip(outcomes)
+                .take(listed)
                 .map(|(workload, outcome)| {
                     let outcome = match outcome.expect("an outcome for each workload") {
                         Outcome::Restarted => WorkloadOutcome::Restarted { paused: false },
+                        Outcome::Missing => WorkloadOutcome::Missing,
                         Outcome::Overtaken => WorkloadOutcome::Overtaken,
                         Outcome::Failed => WorkloadOutcome::Failed("refused".to_owned()),
                     };

@@ -52,6 +52,8 @@ pub(crate) enum Ending {
     Refused,
     /// An error, and it was done.
     Unanswered,
+    /// A read: answered from before the last change of what is read.
+    Stale,
 }
 
 /// A broken invariant.

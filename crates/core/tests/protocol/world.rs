@@ -1,4 +1,4 @@
-//! The world of the check: one target, one status, two workloads, FerrVault's content, and two actors.
+//! The world of the check: one target, one status, up to three workloads, FerrVault's content, and two actors.
 //!
 //! Small on purpose. A resourceVersion is only ever compared for equality, so instead of a number each actor keeps, per
 //! object it read, whether nobody has written since. A version is a name, so names that mean the same are made the same
@@ -11,8 +11,9 @@ mod pass;
 pub(crate) use objects::{Content, Entry, Name, Restarted, State, Status, Target};
 pub(crate) use pass::{Actor, At, Mark, Outcome, Pass, Read, Restart, TargetWrite};
 
-/// Workloads listed by the resource.
-pub(crate) const WORKLOADS: usize = 2;
+/// Workloads that the resource may list; [`World::listed`] says how many it does. The first is shared with another
+/// resource, and the last may be missing in the beginning.
+pub(crate) const WORKLOADS: usize = 3;
 /// Versions whose stamps are remembered at a time: more than can be referred to at once in any scenario here.
 const REMEMBERED: usize = 12;
 
@@ -55,6 +56,19 @@ pub(crate) struct Budget {
     pub(crate) edits: u8,
     /// A call ends in an error, carried out or not.
     pub(crate) failures: u8,
+    /// Another resource restarts the workload that both list. Of such a resource nothing else can be seen: its marks are
+    /// its own, so all it does to this one is to write the workload and to replace its pods.
+    pub(crate) others: u8,
+    /// A read is answered from before the last change of what it reads.
+    pub(crate) stale: u8,
+}
+
+/// What each object was before its last change, while a read may still be answered from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Before {
+    pub(crate) target: Option<Option<Target>>,
+    pub(crate) status: Option<Status>,
+    pub(crate) marks: [Option<Mark>; WORKLOADS],
 }
 
 /// One state.
@@ -63,6 +77,11 @@ pub(crate) struct World {
     pub(crate) target: Option<Target>,
     pub(crate) status: Status,
     pub(crate) marks: [Option<Name>; WORKLOADS],
+    /// How many workloads the resource lists.
+    pub(crate) listed: usize,
+    /// Which workloads do not exist yet.
+    pub(crate) missing: [bool; WORKLOADS],
+    pub(crate) before: Before,
     /// Changes of FerrVault's content so far.
     pub(crate) upstream: u8,
     pub(crate) actors: [Actor; 2],
@@ -84,6 +103,9 @@ impl World {
             target: None,
             status: Status::default(),
             marks: [None; WORKLOADS],
+            listed: 2,
+            missing: [false; WORKLOADS],
+            before: Before::default(),
             upstream: 0,
             actors: passes.map(|passes_left| Actor { passes_left, ..Actor::default() }),
             budget,
@@ -98,12 +120,39 @@ impl World {
     pub(crate) fn settle_on(&mut self, target: Target) {
         let version = target.version.expect("a version to settle on");
         (self.target, self.held) = (Some(target), Some((version, target.content)));
-        self.pods = [Pods::on(version); WORKLOADS];
+        for index in self.present() {
+            self.pods[index] = Pods::on(version);
+        }
+    }
+
+    /// The listed workloads that exist.
+    pub(crate) fn present(&self) -> impl Iterator<Item = usize> + use<> {
+        let (listed, missing) = (self.listed, self.missing);
+        (0..listed).filter(move |index| !missing[*index])
+    }
+
+    /// Whether a listed workload does not exist.
+    pub(crate) fn is_one_missing(&self) -> bool {
+        self.missing[..self.listed].contains(&true)
+    }
+
+    /// A workload as a read sees it now.
+    pub(crate) fn mark(&self, index: usize) -> Mark {
+        if self.missing[index] { Mark::Absent } else { Mark::Readable(self.marks[index]) }
+    }
+
+    /// The missing workload is created: its pods start with what there is.
+    pub(crate) fn appear(&mut self, index: usize) {
+        self.workload_written(index);
+        self.missing[index] = false;
+        self.replace_pods(index);
     }
 
     /// The target's bytes are others than those the pods started with.
     pub(crate) fn be_outdated(&mut self) {
-        self.pods = [Pods::On { version: Name::GONE, outdated: true }; WORKLOADS];
+        for index in self.present() {
+            self.pods[index] = Pods::On { version: Name::GONE, outdated: true };
+        }
     }
 
     /// The target is written. A version that comes back after another is another change, and may be restarted for once
@@ -114,7 +163,8 @@ impl World {
         if before.is_none_or(|(before, _)| before != version) {
             *self.stamps(version) = [false; WORKLOADS];
         }
-        for pods in &mut self.pods {
+        for index in self.present() {
+            let pods = &mut self.pods[index];
             match pods {
                 Pods::New | Pods::Waiting => *pods = Pods::on(version),
                 Pods::On { version: started, .. } if before == Some((*started, content)) => *started = version,
@@ -136,8 +186,11 @@ impl World {
         &mut self.stamped[index].get_or_insert((version, [false; WORKLOADS])).1
     }
 
-    /// Somebody wrote the target: what was read of it is of yesterday.
+    /// Somebody writes the target: what was read of it is of yesterday.
     pub(crate) fn target_written(&mut self) {
+        if self.budget.stale > 0 {
+            self.before.target = Some(self.target);
+        }
         for pass in self.actors.iter_mut().filter_map(|actor| actor.pass.as_mut()) {
             if let Some(target) = &mut pass.target {
                 target.current = false;
@@ -146,12 +199,18 @@ impl World {
     }
 
     pub(crate) fn status_written(&mut self) {
+        if self.budget.stale > 0 {
+            self.before.status = Some(self.status);
+        }
         for pass in self.actors.iter_mut().filter_map(|actor| actor.pass.as_mut()) {
             pass.status.current = false;
         }
     }
 
     pub(crate) fn workload_written(&mut self, index: usize) {
+        if self.budget.stale > 0 {
+            self.before.marks[index] = Some(self.mark(index));
+        }
         for pass in self.actors.iter_mut().filter_map(|actor| actor.pass.as_mut()) {
             if let Some(workload) = &mut pass.workloads[index] {
                 workload.current = false;

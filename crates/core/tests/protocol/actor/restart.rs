@@ -5,7 +5,8 @@ use ferrvault_core::restart::Debt;
 use super::Stage;
 use crate::oracle::StepTaken;
 use crate::rules::{Ending, Violation};
-use crate::world::{At, Outcome, Pass, Restart, Status, WORKLOADS, World};
+use crate::sometimes::Sometimes;
+use crate::world::{At, Mark, Outcome, Pass, Restart, Status, WORKLOADS, World};
 
 impl Stage<'_> {
     /// The restart stage, up to its first effect.
@@ -13,9 +14,13 @@ impl Stage<'_> {
         let current = pass.version.expect("a version to restart for");
         let debt = self.oracle.debt(pass.status.value.last_rollout, current);
         pass.restart = match debt {
-            Debt::Baseline => Restart::Baseline,
+            Debt::Baseline => {
+                self.sightings.saw(Sometimes::BaselineRecorded);
+                Restart::Baseline
+            }
             Debt::Nothing => Restart::Nothing,
-            Debt::Owed if pass.workloads.iter().all(Option::is_some) => return self.stamps(pass),
+            // All were read, or none was.
+            Debt::Owed if pass.workloads.iter().any(Option::is_some) => return self.stamps(pass),
             Debt::Owed => return At::ReadOwed(0),
         };
         pass.workloads = [None; WORKLOADS];
@@ -25,13 +30,24 @@ impl Stage<'_> {
     /// Decides what to do about each workload and goes to the first that is to be stamped.
     pub(super) fn stamps(&mut self, pass: &mut Pass) -> At {
         let current = pass.version.expect("a version to restart for");
-        let marks = pass.workloads.map(|workload| workload.expect("a workload that was read").value);
+        let marks = pass.workloads.map(|workload| workload.map_or(Mark::Readable(None), |read| read.value));
         let steps = self.oracle.steps(current, pass.status.value, marks);
         pass.restart = Restart::Owed(steps.map(|step| match step {
             StepTaken::Done => Some(Outcome::Restarted),
+            StepTaken::Wait => Some(Outcome::Missing),
             StepTaken::Fail => Some(Outcome::Failed),
             StepTaken::Stamp => None,
         }));
+        for (step, mark) in steps.into_iter().zip(pass.workloads.iter().flatten()) {
+            match (step, mark.value) {
+                (StepTaken::Wait, _) => self.sightings.saw(Sometimes::AbsentWaitedFor),
+                (StepTaken::Done, Mark::Readable(Some(mark))) if mark == current => {
+                    self.sightings.saw(Sometimes::DoneByItsMark);
+                }
+                (StepTaken::Done, _) => self.sightings.saw(Sometimes::DoneByItsRecord),
+                _ => {}
+            }
+        }
         next_stamp(pass)
     }
 
@@ -43,7 +59,9 @@ impl Stage<'_> {
         ending: Ending,
     ) -> Result<At, Violation> {
         let current = pass.version.expect("a version to restart for");
-        let allowed = pass.workloads[index].is_some_and(|read| read.current) || !self.rules.workload_precondition;
+        let exists = !world.missing[index];
+        let is_as_read = pass.workloads[index].is_some_and(|read| read.current);
+        let allowed = exists && (is_as_read || !self.rules.workload_precondition);
         if allowed && ending != Ending::Refused {
             world.workload_written(index);
             if self.no_surprise && world.upstream == 0 {
@@ -54,9 +72,12 @@ impl Stage<'_> {
                 return Err(format!("I2: workload {index} is restarted a second time for {current:?}"));
             }
             *stamped = true;
+            let is_latecomer = index + 1 == WORKLOADS;
+            self.sightings.saw(if is_latecomer { Sometimes::LatecomerRestarted } else { Sometimes::Stamped });
             world.marks[index] = Some(current);
             world.replace_pods(index);
         }
+        self.saw_write(allowed, ending, Sometimes::StampRefused);
         let Restart::Owed(outcomes) = &mut pass.restart else { unreachable!("a stamp that is not owed") };
         outcomes[index] = Some(match ending {
             Ending::Well if allowed => Outcome::Restarted,
@@ -66,14 +87,19 @@ impl Stage<'_> {
         Ok(next_stamp(pass))
     }
 
-    pub(super) fn report(&mut self, world: &mut World, pass: &Pass) {
+    pub(super) fn report(&mut self, world: &mut World, pass: &Pass) -> Result<(), Violation> {
         let synced = pass.version.filter(|_| pass.synced).map(|version| (version, pass.is_new_content));
         let before = pass.status.value;
         let after = self.oracle.report(before, synced, pass.restart, pass.version);
         // A heartbeat carries times only, and there are no times here.
         if after == before {
-            return;
+            return Ok(());
         }
+        let pays = matches!(pass.restart, Restart::Owed(_)) && after.last_rollout != before.last_rollout;
+        if pays && world.is_one_missing() {
+            return Err("I1: a debt is recorded as paid while a listed workload is missing".to_owned());
+        }
+        self.saw_write(pass.status.current, Ending::Well, Sometimes::StatusWriteRefused);
         if pass.status.current {
             world.status_written();
             world.status = after;
@@ -81,6 +107,7 @@ impl Stage<'_> {
             world.status_written();
             overwrite(&mut world.status, before, after);
         }
+        Ok(())
     }
 }
 

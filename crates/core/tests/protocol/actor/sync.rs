@@ -5,6 +5,7 @@ use ferrvault_core::sync::Change;
 use super::Stage;
 use crate::oracle::{Plan, SyncQuestion};
 use crate::rules::{Ending, Violation};
+use crate::sometimes::Sometimes;
 use crate::world::{At, Mark, Pass, Read, TargetWrite, WORKLOADS, World};
 
 impl Stage<'_> {
@@ -19,12 +20,13 @@ impl Stage<'_> {
             Mark::Unreadable if !self.rules.unreadable_is_doubt => Mark::Readable(None),
             mark => mark,
         };
-        let [first, second] = pass.workloads;
+        let read = pass.workloads.iter().flatten().count();
+        let unlisted = Read::now(Mark::Readable(None));
         SyncQuestion {
             target: pass.target.map(|read| read.value),
             wanted: self.wanted(pass),
             status: pass.status.value,
-            marks: first.zip(second).map(|(first, second)| [mark(first), mark(second)]),
+            marks: (read > 0).then(|| pass.workloads.map(|workload| mark(workload.unwrap_or(unlisted)))),
         }
     }
 
@@ -42,6 +44,7 @@ impl Stage<'_> {
                 plan = Plan { debt: None, version, change: Change::Recreated, ..plan };
             }
         }
+        self.saw_plan(pass, &plan);
         pass.version = Some(plan.version);
         pass.is_new_content = plan.change.is_new_content();
         match (plan.debt.filter(|_| self.rules.debt_first), plan.write) {
@@ -56,6 +59,18 @@ impl Stage<'_> {
         }
     }
 
+    fn saw_plan(&mut self, pass: &Pass, plan: &Plan) {
+        let had_one = pass.status.value.content.is_some();
+        let seen = match plan.change {
+            Change::Replaced => Sometimes::TargetReplaced,
+            Change::Recreated => Sometimes::CameBackUnderItsVersion,
+            Change::Created if had_one => Sometimes::CameBackUnderANewVersion,
+            Change::Repaired => Sometimes::TargetRepaired,
+            Change::Created | Change::Adopted | Change::Unchanged => return,
+        };
+        self.sightings.saw(seen);
+    }
+
     /// Rule 3.
     pub(super) fn record_debt(&mut self, world: &mut World, pass: &mut Pass, ending: Ending) -> At {
         let allowed = pass.status.current || !self.rules.status_precondition;
@@ -63,12 +78,14 @@ impl Stage<'_> {
         if allowed && ending != Ending::Refused {
             world.status_written();
             world.status.last_rollout = debt;
+            self.sightings.saw(Sometimes::DebtRecordedFirst);
             if ending == Ending::Well {
                 pass.status = Read::now(world.status);
                 return At::WriteTarget(TargetWrite::Patch);
             }
             pass.status.current = false;
         }
+        self.saw_write(allowed, ending, Sometimes::StatusWriteRefused);
         if ending == Ending::Well { At::Idle } else { failed_write(pass) }
     }
 
@@ -98,12 +115,22 @@ impl Stage<'_> {
             }
             world.write_target(version, content);
         }
+        self.saw_write(allowed, ending, Sometimes::TargetWriteRefused);
         pass.target = None;
         Ok(match ending {
             Ending::Well if allowed => self.synced(pass),
             Ending::Well => At::Idle,
             _ => failed_write(pass),
         })
+    }
+
+    /// A write was refused because its object had changed, or it was done and nobody said so.
+    pub(super) fn saw_write(&mut self, allowed: bool, ending: Ending, refused: Sometimes) {
+        if !allowed {
+            self.sightings.saw(refused);
+        } else if ending == Ending::Unanswered {
+            self.sightings.saw(Sometimes::DoneWithoutAnAnswer);
+        }
     }
 
     /// The sync stage ended well.
@@ -120,6 +147,6 @@ impl Stage<'_> {
 /// A write that ended in an error refuses the sync stage; the restart stage looks for itself, with the resource as the
 /// record of the debt renewed it.
 fn failed_write(pass: &mut Pass) -> At {
-    *pass = Pass { status: pass.status, ..Pass::begin(pass.status.value) };
+    *pass = Pass::begin(pass.status);
     At::ReadMark
 }

@@ -46,7 +46,7 @@ fn tell(stage: &mut Stage<'_>, start: World, events: &[Event]) -> Vec<String> {
         let event = *event;
         let meant = |who: usize| if is_swapped { 1 - who } else { who };
         let shown = match event {
-            Event::Begin { who, whole } => Event::Begin { who: meant(who), whole },
+            Event::Begin { who, whole, ending } => Event::Begin { who: meant(who), whole, ending },
             Event::Step { who, ending } => Event::Step { who: meant(who), ending },
             Event::Cut { who } => Event::Cut { who: meant(who) },
             other => other,
@@ -71,15 +71,17 @@ fn tell(stage: &mut Stage<'_>, start: World, events: &[Event]) -> Vec<String> {
 fn in_words(world: &World, event: Event) -> String {
     const NAMES: [&str; 2] = ["first", "second"];
     match event {
-        Event::Begin { who, whole } => {
+        Event::Begin { who, whole, ending } => {
             let stages = if whole { "both stages" } else { "the restart stage" };
-            format!("{} actor begins a pass of {stages}: reads the resource", NAMES[who])
+            let from = if ending == Ending::Stale { ", as it was before its last change" } else { "" };
+            format!("{} actor begins a pass of {stages}: reads the resource{from}", NAMES[who])
         }
         Event::Step { who, ending } => {
             let end = match ending {
                 Ending::Well => "",
                 Ending::Refused => ", which fails",
                 Ending::Unanswered => ", which is done and reported as failed",
+                Ending::Stale => ", answered from before the last change",
             };
             format!("{} actor: {:?}{end}", NAMES[who], world.actors[who].at)
         }

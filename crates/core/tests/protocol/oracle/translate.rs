@@ -89,7 +89,7 @@ pub(super) fn resource(status: FerrVaultSecretStatus) -> FerrVaultSecret {
 }
 
 pub(super) fn workloads() -> [WorkloadRef; WORKLOADS] {
-    ["api", "worker"].map(|name| WorkloadRef { kind: WorkloadKind::Deployment, name: name.to_owned() })
+    ["api", "worker", "latecomer"].map(|name| WorkloadRef { kind: WorkloadKind::Deployment, name: name.to_owned() })
 }
 
 pub(super) fn state_of(key: &OperatorKey, mark: Mark) -> WorkloadState {
@@ -99,6 +99,7 @@ pub(super) fn state_of(key: &OperatorKey, mark: Mark) -> WorkloadState {
             mark: mark.map(|name| version_of(key, name)),
             paused: false,
         },
+        Mark::Absent => WorkloadState::Missing,
         Mark::Unreadable => WorkloadState::Unreadable("timed out".to_owned()),
     }
 }

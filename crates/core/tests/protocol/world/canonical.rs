@@ -1,6 +1,6 @@
 //! States that differ in names only, made one.
 
-use super::{Mark, Name, Pods, Status, World};
+use super::{Before, Mark, Name, Pods, Status, World};
 
 impl World {
     /// The serial number that the next version gets.
@@ -17,6 +17,9 @@ impl World {
     /// The one form of all states that differ in nothing but the names of versions and which actor is called the first.
     /// Also tells whether the actors changed places.
     pub(crate) fn canonical(mut self) -> (Self, bool) {
+        if self.budget.stale == 0 {
+            self.before = Before::default();
+        }
         let [first, second] = self.actors;
         let swapped = second < first;
         if swapped {
@@ -72,6 +75,14 @@ impl World {
         self.target.iter_mut().filter_map(|target| target.version.as_mut()).for_each(&mut visit);
         of_status(&mut self.status, &mut visit);
         self.marks.iter_mut().flatten().for_each(&mut visit);
+        let Before { target, status, marks } = &mut self.before;
+        target.iter_mut().flatten().filter_map(|target| target.version.as_mut()).for_each(&mut visit);
+        status.iter_mut().for_each(|status| of_status(status, &mut visit));
+        for mark in marks.iter_mut().flatten() {
+            if let Mark::Readable(Some(mark)) = mark {
+                visit(mark);
+            }
+        }
         for pass in self.actors.iter_mut().filter_map(|actor| actor.pass.as_mut()) {
             of_status(&mut pass.status.value, &mut visit);
             pass.target.iter_mut().filter_map(|target| target.value.version.as_mut()).for_each(&mut visit);

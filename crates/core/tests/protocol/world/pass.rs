@@ -13,12 +13,19 @@ impl<T> Read<T> {
     pub(crate) const fn now(value: T) -> Self {
         Self { value, current: true }
     }
+
+    /// Answered from before the last change.
+    pub(crate) const fn before(value: T) -> Self {
+        Self { value, current: false }
+    }
 }
 
 /// A workload's mark, if it could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Mark {
     Readable(Option<Name>),
+    /// There is no such workload.
+    Absent,
     Unreadable,
 }
 
@@ -26,6 +33,7 @@ pub(crate) enum Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     Restarted,
+    Missing,
     Overtaken,
     Failed,
 }
@@ -83,9 +91,9 @@ pub(crate) enum Restart {
 }
 
 impl Pass {
-    pub(crate) fn begin(status: Status) -> Self {
+    pub(crate) fn begin(status: Read<Status>) -> Self {
         Self {
-            status: Read::now(status),
+            status,
             target: None,
             answer: 0,
             workloads: [None; WORKLOADS],
