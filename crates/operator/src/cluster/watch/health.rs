@@ -22,6 +22,9 @@ pub struct WatchState {
     pub last_heard: Option<Instant>,
     /// When the server last said anything at all, a refusal included.
     pub last_answer: Option<Instant>,
+    /// Since when the watch itself has said nothing, although it was opened again for that and the opening was answered.
+    /// Neither that answer nor a list read in its stead is a word of the watch.
+    pub silent_since: Option<Instant>,
     /// Whether the list has been read to its end at least once.
     pub synced: bool,
     /// Failures since the watch last stood.
@@ -39,12 +42,12 @@ pub struct WatchState {
 impl WatchState {
     /// How long nothing was heard, refusals not counting.
     pub fn silence(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.last_heard.unwrap_or(self.started))
+        now.saturating_duration_since(self.silent_since.or(self.last_heard).unwrap_or(self.started))
     }
 
     /// How long the server has said nothing at all, not even no.
     pub fn without_answer(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.last_answer.unwrap_or(self.started))
+        now.saturating_duration_since(self.silent_since.or(self.last_answer).unwrap_or(self.started))
     }
 }
 
@@ -55,6 +58,7 @@ impl WatchHealth {
             started: Instant::now(),
             last_heard: None,
             last_answer: None,
+            silent_since: None,
             synced: false,
             failures: 0,
             failures_in_all: 0,
@@ -80,6 +84,24 @@ impl WatchHealth {
         (state.last_heard, state.last_answer) = (now, now);
     }
 
+    /// The watch itself has sent something, or come to its end as it should.
+    pub(super) fn spoke(&self) {
+        self.heard();
+        self.lock().silent_since = None;
+    }
+
+    /// The watch stood, and is given up because nothing came.
+    pub(super) fn fell_silent(&self) {
+        let mut state = self.lock();
+        let since = state.last_heard.unwrap_or(state.started);
+        state.silent_since.get_or_insert(since);
+    }
+
+    /// What is wrong now is told by the server or by the network, and no longer by the silence of a watch that stands.
+    pub(super) fn otherwise_wrong(&self) {
+        self.lock().silent_since = None;
+    }
+
     pub(super) fn listed(&self) {
         let mut state = self.lock();
         state.synced = true;
@@ -89,7 +111,10 @@ impl WatchHealth {
     pub(super) fn stands(&self) {
         let now = Some(Instant::now());
         let mut state = self.lock();
-        (state.last_heard, state.last_answer) = (now, now);
+        // An opening after an outage is a sign of life; one after a silence has yet to prove that it is more than that.
+        if state.silent_since.is_none() {
+            (state.last_heard, state.last_answer) = (now, now);
+        }
         state.failures = 0;
         state.last_error = None;
     }

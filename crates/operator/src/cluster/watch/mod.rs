@@ -5,7 +5,7 @@
 //!              ┌────┐
 //!   start ──▶ LIST ─┴─ last page ──▶ FOLLOW ── ended by the server in good time ──▶ FOLLOW
 //!              ▲                       │ broken, silent, refused: back off ────────▶ FOLLOW
-//!              └───────────────────────┘ history gone, refused three times, or the list is an hour old
+//!              └───────────────────────┘ history gone, refused three times, silent twice, or the list is an hour old
 //! ```
 //!
 //! The loop is ours and not the library's watcher, which shows no bookmarks (so nobody could tell a quiet watch from a
@@ -68,6 +68,10 @@ const LIST_AGE: Duration = Duration::from_hours(1);
 /// After this many refusals in a row to follow from where we were, list again: the server may never know that place.
 const REFUSALS_BEFORE_LIST: u32 = 3;
 
+/// After this many watches in a row that opened and said nothing, list again, and from then on after each: whatever takes
+/// their words away may take every event. So what is new waits for two minutes, and not until a restart.
+const SILENCES_BEFORE_LIST: u32 = 2;
+
 /// Where the objects of a watch go. Called from the watch's task, one call after the other; must not block.
 pub trait Sink<K>: Send + 'static {
     /// A complete list follows. May come again before [`Sink::relist_done`]: then the list starts over.
@@ -99,6 +103,17 @@ struct Failure {
     stood: bool,
     /// Whether the server itself said so.
     answered: bool,
+    kind: Kind,
+}
+
+/// What a failure says about the watch itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It stood and said nothing.
+    Silence,
+    /// The place to follow from is no longer in the history: what becomes of one that was silent for too long.
+    History,
+    Other,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,11 +134,22 @@ struct Watch<W: Watched, S> {
     listed_at: Instant,
     /// Refusals in a row to follow from there.
     refusals: u32,
+    /// Watches in a row that opened and said nothing.
+    silences: u32,
 }
 
 impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
     fn new(api: Api<W>, sink: S, health: WatchHealth, entropy: Entropy) -> Self {
-        Self { api, sink, health, backoff: Backoff::new(entropy), from: None, listed_at: Instant::now(), refusals: 0 }
+        Self {
+            api,
+            sink,
+            health,
+            backoff: Backoff::new(entropy),
+            from: None,
+            listed_at: Instant::now(),
+            refusals: 0,
+            silences: 0,
+        }
     }
 
     async fn run(mut self, stop: CancellationToken) {
@@ -139,6 +165,7 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
             }
             if let Ended::Failed(failure) = ended {
                 self.note_place(failure.place);
+                self.note_kind(failure.kind);
                 let wait = self.backoff.next_wait();
                 let retry_in_ms = wait.as_millis();
                 if self.health.failed(&failure.error, failure.stood, failure.answered) {
@@ -217,12 +244,15 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
         loop {
             let event = match tokio::time::timeout(SILENCE_LIMIT, stream.try_next()).await {
                 Ok(Ok(Some(event))) => event,
-                Ok(Ok(None)) if opened.elapsed() >= GOOD_TIME => return Ended::InGoodTime,
+                Ok(Ok(None)) if opened.elapsed() >= GOOD_TIME => {
+                    self.spoke();
+                    return Ended::InGoodTime;
+                }
                 Ok(Ok(None)) => return broken::<W>("ended by the API server soon after it began"),
                 Ok(Err(error)) => return Ended::Failed(failure::<W>("watch", &error.into(), Place::Kept, true)),
-                Err(_) => return broken::<W>("neither an event nor a bookmark came in its time"),
+                Err(_) => return silent::<W>(),
             };
-            self.health.heard();
+            self.spoke();
             let version = match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     let version = object.meta().resource_version.clone();
@@ -243,6 +273,30 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
             self.refusals = 0;
             if let Some(version) = version.filter(|version| !version.is_empty()) {
                 self.from = Some(version);
+            }
+        }
+    }
+
+    fn spoke(&mut self) {
+        self.silences = 0;
+        self.health.spoke();
+    }
+
+    /// A silent watch is first opened again from where it was, as after a connection that died: that is all there is to
+    /// most of them.
+    fn note_kind(&mut self, kind: Kind) {
+        match kind {
+            Kind::Silence => {
+                self.silences = self.silences.saturating_add(1);
+                self.health.fell_silent();
+                if self.silences >= SILENCES_BEFORE_LIST {
+                    self.from = None;
+                }
+            }
+            Kind::History => {}
+            Kind::Other => {
+                self.silences = 0;
+                self.health.otherwise_wrong();
             }
         }
     }
@@ -273,19 +327,25 @@ fn place_after(error: &CallError) -> Place {
 fn failure<W: Watched>(verb: &str, error: &CallError, place: Place, stood: bool) -> Failure {
     let name = resource_name::<W>();
     let answered = is_answer(error);
+    let kind = if matches!(error, CallError::Gone) { Kind::History } else { Kind::Other };
     let error = match error {
         CallError::NotFound | CallError::Refused { code: 404, .. } => {
             format!("{verb} {name}: the API server does not serve it; is the CRD installed?")
         }
         other => other.user_message_for(&format!("{verb} {name}")),
     };
-    Failure { error, place, stood, answered }
+    Failure { error, place, stood, answered, kind }
 }
 
 fn broken<W: Watched>(what: &str) -> Ended {
     let error = format!("watch {}: {what}", resource_name::<W>());
-    // That it ended was an answer to its opening, which is noted; silence is none.
-    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false })
+    // That it ended was an answer to its opening, which is noted.
+    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind: Kind::Other })
+}
+
+fn silent<W: Watched>() -> Ended {
+    let error = format!("watch {}: neither an event nor a bookmark came in its time", resource_name::<W>());
+    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind: Kind::Silence })
 }
 
 /// `plural.group`, as people type it behind `kubectl get`.

@@ -290,6 +290,55 @@ async fn silence_ends_a_watch_and_the_next_begins_at_the_last_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_opens_and_never_speaks_is_known_to_be_dead_and_made_good_by_lists() {
+    let mut lists = 0;
+    let open: Arc<Mutex<Vec<Lines>>> = Arc::default();
+    let opened = Arc::clone(&open);
+    let running = watching(move |seen| {
+        if seen.is_watch() {
+            let (lines, reply) = Reply::lines();
+            opened.lock().unwrap().push(lines);
+            return reply;
+        }
+        lists += 1;
+        if lists == 1 { list(10, &[resource("a", 9)]) } else { list(20, &[resource("a", 9), resource("b", 11)]) }
+    });
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(running.notes.take(), ["[", "+a", "]"]);
+    sleep(2 * MINUTE).await;
+    assert_eq!(running.notes.take(), ["[", "+a", "+b", "]"], "after the second silence");
+    sleep(13 * MINUTE).await;
+    let (state, now) = (running.state(), Instant::now());
+    assert!(state.silence(now) >= 14 * MINUTE, "{:?}", state.silence(now));
+    assert!(state.without_answer(now) >= 14 * MINUTE, "{:?}", state.without_answer(now));
+    assert!(running.lists() < 20, "{} lists in a quarter of an hour", running.lists());
+
+    send(&open, bookmark(25));
+    sleep(Duration::from_millis(1)).await;
+    let (state, now) = (running.state(), Instant::now());
+    assert!(state.silence(now) < MINUTE && state.without_answer(now) < MINUTE, "a word ends it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opening_after_an_outage_is_a_sign_of_life() {
+    let down = Arc::new(Mutex::new(false));
+    let is_down = Arc::clone(&down);
+    let running = watching(move |seen| match (*is_down.lock().unwrap(), seen.is_watch()) {
+        (true, _) => Reply::Never,
+        (false, true) => Reply::lines().1,
+        (false, false) => list(10, &[]),
+    });
+    sleep(Duration::from_millis(1)).await;
+    *down.lock().unwrap() = true;
+    sleep(20 * MINUTE).await;
+    assert!(running.state().without_answer(Instant::now()) > 15 * MINUTE);
+    *down.lock().unwrap() = false;
+    // The longest wait of a backoff, and what the last try had left.
+    sleep(MINUTE).await;
+    assert!(running.state().without_answer(Instant::now()) <= MINUTE, "or it would be restarted for being well again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_ended_in_good_time_is_no_failure() {
     let (answer, open) = lists_and_stays_open();
     let running = watching(answer);
