@@ -32,6 +32,18 @@ pub fn data_patch(current: &Content, wanted: &Content) -> DataPatch {
     DataPatch(removed.chain(written).collect())
 }
 
+impl From<Content> for SecretData {
+    fn from(content: Content) -> Self {
+        Self(content)
+    }
+}
+
+impl From<SecretData> for Content {
+    fn from(data: SecretData) -> Self {
+        data.0
+    }
+}
+
 impl Serialize for SecretData {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
