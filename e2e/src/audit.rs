@@ -1,5 +1,6 @@
 //! What the API server was asked, by its own audit log: who, what, and with which answer. Never a body.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -21,9 +22,18 @@ pub struct Request {
     pub name: String,
     /// The answer's status.
     pub code: u16,
+    /// Which of the user's tokens it came with, if the server can tell.
+    pub credential: Option<String>,
+    /// When it came in, by the server's clock.
+    pub received: Option<jiff::Timestamp>,
 }
 
 impl Request {
+    /// Whether it changed something: a write that was not refused.
+    pub fn is_accepted_write(&self) -> bool {
+        !matches!(self.verb.as_str(), "get" | "list" | "watch") && self.code < 300
+    }
+
     /// In the words of a table: `patch deployments web`, with the status unless it was a success.
     pub fn told(&self) -> String {
         let code = if self.code < 300 { String::new() } else { format!(" -> {}", self.code) };
@@ -37,13 +47,19 @@ struct Entry {
     verb: String,
     user: User,
     object_ref: Option<ObjectRef>,
+    request_received_timestamp: Option<jiff::Timestamp>,
     response_status: Option<Status>,
 }
 
 #[derive(Deserialize)]
 struct User {
     username: String,
+    #[serde(default)]
+    extra: BTreeMap<String, Vec<String>>,
 }
+
+/// The key of a user's extra fields that names the token.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -75,6 +91,8 @@ fn request(entry: Entry) -> Request {
         subresource => format!("{}/{subresource}", object.resource),
     };
     Request {
+        credential: entry.user.extra.get(CREDENTIAL).and_then(|ids| ids.first().cloned()),
+        received: entry.request_received_timestamp,
         user: entry.user.username,
         verb: entry.verb,
         group: object.api_group,

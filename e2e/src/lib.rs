@@ -26,4 +26,5 @@ pub mod scene;
 pub mod silence;
 pub mod storm;
 pub mod templates;
+pub mod wire;
 pub mod world;

@@ -43,6 +43,10 @@ struct Args {
     /// Times in all that the leader is stopped until another leads, and then let go; only with several replicas.
     #[arg(long)]
     freezes: Option<usize>,
+    /// Put a rough wire between operators and API server while blows are dealt: most connections are reset, closed or
+    /// stalled after a number of bytes that is drawn from the seed.
+    #[arg(long)]
+    wire: bool,
     /// Draw all moments from this seed again. They are moments of the work: a second run deals the same blows in the same
     /// order, on a machine that is never quite the same.
     #[arg(long)]
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         outages: args.outages,
         freezes: args.freezes.unwrap_or(2).min(if replicas > 1 { usize::MAX } else { 0 }),
         replicas,
+        wire: args.wire,
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000)),
         values: serde_json::Value::Null,
     };

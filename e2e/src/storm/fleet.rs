@@ -6,8 +6,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
+use serde_json::Value;
 use xtask::programs::Operator;
 
 use crate::own::Own;
@@ -42,11 +45,11 @@ pub struct Fleet<'o> {
 }
 
 impl<'o> Fleet<'o> {
-    /// A fleet of `replicas` operators, none of which runs yet. They reach the API server at `server`.
-    pub async fn new(own: &'o Own, replicas: usize, server: &str) -> Self {
+    /// A fleet with a slot per entry of `servers`, which is where its operator reaches the API server. None runs yet.
+    pub async fn new(own: &'o Own, servers: &[&str]) -> Self {
         let cluster = &own.scene.cluster;
         let mut slots = Vec::new();
-        for _ in 0..replicas {
+        for server in servers {
             let (namespace, account) = (&own.release.namespace, &own.release.account);
             let made = cluster.plane.kubeconfig_for_service_account_at(namespace, account, server).await;
             slots.push(Slot { kubeconfig: made.unwrap(), pod: String::new(), operator: None });
@@ -136,9 +139,20 @@ impl<'o> Fleet<'o> {
         &self.slots[slot].pod
     }
 
-    /// The kubeconfig of a slot.
-    pub fn kubeconfig(&self, slot: usize) -> &std::path::Path {
-        &self.slots[slot].kubeconfig
+    /// What the API server's audit log calls the token of a slot.
+    pub fn credential(&self, slot: usize) -> String {
+        let kubeconfig: Value = serde_json::from_slice(&std::fs::read(&self.slots[slot].kubeconfig).unwrap()).unwrap();
+        let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap();
+        let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+        let claims: Value = serde_json::from_slice(&claims).unwrap();
+        format!("JTI={}", claims["jti"].as_str().unwrap())
+    }
+
+    /// The value of a metric without labels of the operator of a slot.
+    pub async fn metric(&self, slot: usize, name: &str) -> f64 {
+        let page = self.operator(slot).metrics().await.unwrap();
+        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name} in:\n{page}")).parse().unwrap()
     }
 
     /// Kills the operator of a slot outright.
@@ -154,6 +168,19 @@ impl<'o> Fleet<'o> {
             && let Err(error) = operator.stop().await
         {
             self.ended.push(format!("{}: {error}", self.slots[slot].pod));
+        }
+    }
+
+    /// Puts a new operator into a slot as a rolling update does: the new one is ready before the old one is told to end.
+    /// `before_the_end` is called between the two.
+    pub async fn replace(&mut self, slot: usize, before_the_end: impl AsyncFnOnce()) {
+        let old = self.slots[slot].operator.take().expect("an operator that runs");
+        let pod = self.slots[slot].pod.clone();
+        self.start(slot).await;
+        self.operator(slot).ready().await.unwrap();
+        before_the_end().await;
+        if let Err(error) = old.stop().await {
+            self.ended.push(format!("{pod}: {error}"));
         }
     }
 

@@ -21,6 +21,7 @@ use xtask::repository;
 
 use crate::cluster::Cluster;
 use crate::own::Own;
+use crate::wire::Wire;
 use blows::Striking;
 use field::Field;
 use fleet::Fleet;
@@ -46,6 +47,8 @@ pub struct Options {
     pub freezes: usize,
     /// Operators at a time: one without leader election, or two with it.
     pub replicas: usize,
+    /// Whether the wire between operators and API server is rough while blows are dealt.
+    pub wire: bool,
     /// What every moment is drawn from.
     pub seed: u64,
     /// More values for the chart.
@@ -59,7 +62,10 @@ pub async fn run(cluster: &Rc<Cluster>, options: &Options, tell: &dyn Fn(&str)) 
     let mut values = json!({"leaderElection": {"enabled": elected}});
     crate::objects::merge(&mut values, options.values.clone());
     let own = Own::new(cluster, "storm", values).await;
-    let mut fleet = Fleet::new(&own, options.replicas, &cluster.plane.server()).await;
+    let server = cluster.plane.server();
+    let wire = if options.wire { Some(Wire::to(&server).await) } else { None };
+    let server = wire.as_ref().map_or(server.as_str(), Wire::url);
+    let mut fleet = Fleet::new(&own, &vec![server; options.replicas]).await;
     fleet.start_all().await;
     tell(&format!("making {} resources", options.resources));
     let field = Field::sow(&own, options.resources).await;
@@ -70,8 +76,14 @@ pub async fn run(cluster: &Rc<Cluster>, options: &Options, tell: &dyn Fn(&str)) 
     for number in 1..=options.rounds {
         let started = Instant::now();
         let plan = Plan::draw(options, number);
+        if let Some(wire) = &wire {
+            wire.rough(options.seed.wrapping_add(number as u64));
+        }
         field.rotate().await;
         let dealt = Striking { cluster, field: &field, fleet: &mut fleet, elected, tell }.deal(&plan).await;
+        if let Some(wire) = &wire {
+            wire.calm();
+        }
         let found = field.settle(REST_WITHIN, tell).await;
         let before = std::mem::replace(&mut restarts, field.restarts().await);
         let (ended, took) = (fleet.take_ended().await, started.elapsed());
@@ -89,6 +101,7 @@ pub async fn run(cluster: &Rc<Cluster>, options: &Options, tell: &dyn Fn(&str)) 
     }
     fleet.stop_all().await;
     report.ended_at_rest = fleet.take_ended().await;
+    report.wire = wire.map(|wire| (wire.ended(), wire.to_string()));
     report.leaked = leaked(cluster, &fleet);
     report.took = began.elapsed();
     if !report.exact() {

@@ -101,6 +101,7 @@ mod tests {
             outages: 2,
             freezes: 1,
             replicas: 2,
+            wire: false,
             seed,
             values: serde_json::Value::Null,
         }

@@ -41,8 +41,8 @@ pub struct Report {
     pub ended_at_rest: Vec<String>,
     /// Which value or token got into a log, without showing it.
     pub leaked: Option<String>,
-    /// Cuts on the wire, if there was one.
-    pub wire: Option<String>,
+    /// Connections that a rough wire ended on purpose, and what it has to say.
+    pub wire: Option<(usize, String)>,
     /// Where the logs are, if something is wrong.
     pub kept: Option<PathBuf>,
     /// All in all.
@@ -90,6 +90,9 @@ impl Report {
                 complaints.push(format!("{dealt} {what} instead of {wanted}: the storm itself did not happen"));
             }
         }
+        if self.options.wire && self.wire.as_ref().is_none_or(|(ended, _)| *ended == 0) {
+            complaints.push("no connection was cut: the storm itself did not happen".to_owned());
+        }
         let restarts: usize = self.rounds.iter().map(|round| round.restarts).sum();
         let due = self.options.resources * self.options.rounds;
         if restarts != due && complaints.is_empty() {
@@ -131,7 +134,7 @@ impl fmt::Display for Report {
         all.add(&rest);
         all.took = self.took;
         writeln!(f, "{all}")?;
-        if let Some(wire) = &self.wire {
+        if let Some((_, wire)) = &self.wire {
             writeln!(f, "wire: {wire}")?;
         }
         let complaints = self.complaints();
@@ -227,6 +230,7 @@ mod tests {
             outages: 0,
             freezes: 0,
             replicas: 1,
+            wire: false,
             seed: 1,
             values: serde_json::Value::Null,
         };
@@ -242,6 +246,18 @@ mod tests {
         let mut calm = report();
         calm.rounds[0].dealt.kills = 1;
         assert!(calm.complaints()[0].contains("1 kills instead of 2"), "{:?}", calm.complaints());
+    }
+
+    #[test]
+    fn a_wire_that_cut_nothing_was_none() {
+        let mut calm = report();
+        calm.options.wire = true;
+        for wire in [None, Some((0, "0 connections".to_owned()))] {
+            calm.wire = wire;
+            assert!(!calm.exact());
+        }
+        calm.wire = Some((1, "1 connection".to_owned()));
+        assert!(calm.exact());
     }
 
     #[test]
