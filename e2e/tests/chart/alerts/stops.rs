@@ -113,6 +113,14 @@ pub(super) fn stories() -> Vec<Story> {
             by_the_tenth(&[(STALE, "pass")]),
         ),
         Story::new(
+            "an object was stored under another schema",
+            |world| {
+                let kind = r#"kind="FerrVaultSecret""#;
+                world.pod(LEADER, "ferrvault_unreadable_objects", kind, &then(2, "0", "1"));
+            },
+            by_the_tenth(&[(STALE, "unreadable")]),
+        ),
+        Story::new(
             "a workload may not be restarted",
             |world| {
                 let failed = then(2, "_", "1");

@@ -60,6 +60,7 @@ impl World {
             for watch in [WATCH, OTHER_WATCH] {
                 world.pod(pod, "ferrvault_watch_silence_seconds", watch, &steady(55));
             }
+            world.pod(pod, "ferrvault_unreadable_objects", r#"kind="FerrVaultSecret""#, &steady(0));
             world.pod(pod, "ferrvault_secret_sync_errors_total", r#"reason="RolloutFailed""#, &steady(0));
             world.pod(pod, "ferrvault_secret_sync_errors_total", r#"reason="Unreachable""#, &steady(0));
         }
