@@ -8,7 +8,7 @@ use serde_json::json;
 use super::rights::attempt_stands_still;
 use super::{LIMIT, RECOVERY, ROLLOUT, stuck};
 use crate::proxy::{Calls, Fault};
-use crate::silence::lab::{Lab, SHOP, WEB};
+use crate::silence::lab::{LATE, Lab, SHOP, WEB};
 use crate::silence::trial::{Sign, Signs, Trial};
 
 /// A watch that is open and says nothing is not believed for longer: its list is read again. Three periods of 55 s.
@@ -63,7 +63,7 @@ pub(super) async fn one_watch(lab: &Lab) -> Trial<'_> {
     let now = jiff::Timestamp::now();
     lab.change().await;
     // Somebody makes a resource that the watch says nothing of.
-    let late = crate::objects::resource("late", lab.namespace(), json!({"refreshInterval": "5s"}));
+    let late = crate::objects::resource(LATE, lab.namespace(), json!({"refreshInterval": "5s"}));
     lab.own.scene.create::<FerrVaultSecret>(late).await;
     let made = Instant::now();
     let of = ("watch", "ferrvaultsecrets.ferrvault.com");
@@ -82,7 +82,7 @@ pub(super) async fn one_watch(lab: &Lab) -> Trial<'_> {
         trial.fault("I9: the other resource waited for it");
     }
     // The kubelet would restart it now. It has to do without: what is new is found by its list.
-    let found = async || lab.look(|look| look.says("late", "Ready", "True")).await;
+    let found = async || lab.look(|look| look.says(LATE, "Ready", "True")).await;
     while hasty && !found().await {
         if made.elapsed() > NOT_BELIEVED {
             trial.fault("what is new was not found while the watch was silent");
@@ -92,7 +92,7 @@ pub(super) async fn one_watch(lab: &Lab) -> Trial<'_> {
     }
     lab.proxy.heal();
     trial.recover(Instant::now(), RECOVERY).await;
-    lab.own.scene.synced("late").await;
+    lab.own.scene.synced(LATE).await;
     // Liveness is green again at the next bookmark.
     lab.own
         .scene
@@ -104,6 +104,6 @@ pub(super) async fn one_watch(lab: &Lab) -> Trial<'_> {
             .await
         })
         .await;
-    lab.own.scene.delete::<FerrVaultSecret>("late").await;
+    lab.own.scene.delete::<FerrVaultSecret>(LATE).await;
     trial
 }
