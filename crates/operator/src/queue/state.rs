@@ -36,10 +36,11 @@ pub(super) struct State<W> {
     last_finished: Option<Instant>,
 }
 
+/// One per resource that has a wake, nearly all of which are idle: what only a few have at a time is boxed.
 struct Entry<W> {
     group: Arc<str>,
     /// Work that no pass has been given yet.
-    pending: Option<(W, Urgency)>,
+    pending: Option<Box<(W, Urgency)>>,
     wake: Option<Wake<W>>,
     /// Whether the last pass ran long. Forgotten with the entry, so that a key is quick until it shows otherwise.
     slow: bool,
@@ -54,22 +55,25 @@ struct Wake<W> {
 
 enum Phase {
     Idle,
-    Ready(Standing),
-    Running {
-        since: Instant,
-        ticket: Ticket,
-        /// The group it was counted in, whatever the key belongs to by now.
-        group: Group,
-        /// Whether it was counted as a pass of a slow key.
-        slow: bool,
-        overtime: bool,
-        /// Its object is gone or made anew: what the pass answers is about something else.
-        forgotten: bool,
-        /// A wake was set from outside meanwhile, of which the pass knows nothing.
-        woken: bool,
-        /// Since when somebody waits for what it does.
-        awaited_since: Option<Instant>,
-    },
+    Ready(Box<Standing>),
+    Running(Box<Pass>),
+}
+
+/// A pass that runs.
+struct Pass {
+    since: Instant,
+    ticket: Ticket,
+    /// The group it was counted in, whatever the key belongs to by now.
+    group: Group,
+    /// Whether it was counted as a pass of a slow key.
+    slow: bool,
+    overtime: bool,
+    /// Its object is gone or made anew: what the pass answers is about something else.
+    forgotten: bool,
+    /// A wake was set from outside meanwhile, of which the pass knows nothing.
+    woken: bool,
+    /// Since when somebody waits for what it does.
+    awaited_since: Option<Instant>,
 }
 
 /// In which lane a key waits, and where in it.
@@ -100,12 +104,14 @@ impl<W: Work> State<W> {
 
     /// Merges `work` into what `key` has to do, and makes it ready unless it runs.
     pub(super) fn add(&mut self, key: ObjectKey, group: Arc<str>, work: W, urgency: Urgency, now: Instant) {
-        let mut entry = self.take_out(&key, group);
+        let (key, mut entry) = self.take_out(key, group);
         entry.pending = Some(match entry.pending.take() {
-            None => (work, urgency),
-            Some((mut older, before)) => {
+            None => Box::new((work, urgency)),
+            Some(mut pending) => {
+                let (older, before) = &mut *pending;
                 older.merge(work);
-                (older, before.max(urgency))
+                *before = urgency.max(*before);
+                pending
             }
         });
         self.put_back(key, entry, now);
@@ -113,9 +119,9 @@ impl<W: Work> State<W> {
 
     /// Gives `key` the wake `at`, in the place of the one it had.
     pub(super) fn set_wake(&mut self, key: ObjectKey, group: Arc<str>, work: W, at: Instant) {
-        let mut entry = self.take_out(&key, group);
-        if let Phase::Running { woken, .. } = &mut entry.phase {
-            *woken = true;
+        let (key, mut entry) = self.take_out(key, group);
+        if let Phase::Running(pass) = &mut entry.phase {
+            pass.woken = true;
         }
         self.replace_wake(&key, &mut entry, Some((at, work)));
         // No time is needed: a wake makes nothing ready, and what is ready already keeps its place.
@@ -129,8 +135,8 @@ impl<W: Work> State<W> {
         match &mut entry.phase {
             Phase::Idle => {}
             Phase::Ready(standing) => self.lane(standing.urgency).remove(&standing.group, &standing.place),
-            Phase::Running { forgotten, woken, .. } => {
-                (*forgotten, *woken) = (true, false);
+            Phase::Running(pass) => {
+                (pass.forgotten, pass.woken) = (true, false);
                 entry.pending = None;
                 self.entries.insert(key.clone(), entry);
             }
@@ -154,10 +160,10 @@ impl<W: Work> State<W> {
 
     pub(super) fn awaited(&self, now: Instant) -> BTreeMap<ObjectKey, Instant> {
         let since = |entry: &Entry<W>| {
-            let pending = entry.pending.as_ref().and_then(|(work, _)| work.awaited_since());
+            let pending = entry.pending.as_ref().and_then(|pending| pending.0.awaited_since());
             let wake = entry.wake.as_ref().and_then(|wake| wake.work.awaited_since());
-            let running = match entry.phase {
-                Phase::Running { awaited_since, forgotten: false, .. } => awaited_since,
+            let running = match &entry.phase {
+                Phase::Running(pass) if !pass.forgotten => pass.awaited_since,
                 _ => None,
             };
             [pending, wake, running].into_iter().flatten().min().filter(|since| *since <= now)
@@ -167,8 +173,8 @@ impl<W: Work> State<W> {
 
     pub(super) fn snapshot(&self, now: Instant) -> Snapshot {
         let waits = |since: Instant| now.saturating_duration_since(since);
-        let running = self.entries.iter().filter_map(|(key, entry)| match entry.phase {
-            Phase::Running { since, overtime, .. } => Some(Running { key: key.clone(), since, overtime }),
+        let running = self.entries.iter().filter_map(|(key, entry)| match &entry.phase {
+            Phase::Running(pass) => Some(Running { key: key.clone(), since: pass.since, overtime: pass.overtime }),
             Phase::Idle | Phase::Ready(_) => None,
         });
         // All that keeps anybody else waiting is what the others hold, and they give it back.
@@ -193,20 +199,23 @@ impl<W: Work> State<W> {
         self.limits.admission(own, namespace, self.all)
     }
 
-    /// The entry of `key`, out of the map, moved to `group`.
-    fn take_out(&mut self, key: &ObjectKey, group: Arc<str>) -> Entry<W> {
-        match self.entries.remove(key) {
-            Some(mut entry) => {
-                entry.group = group;
-                entry
+    /// The entry of `key`, out of the map, moved to `group`. Texts that are here already are used again: each event brings
+    /// its own, and what is remembered elsewhere under this key shares them.
+    fn take_out(&mut self, key: ObjectKey, group: Arc<str>) -> (ObjectKey, Entry<W>) {
+        match self.entries.remove_entry(&key) {
+            Some((key, mut entry)) => {
+                if entry.group != group {
+                    entry.group = group;
+                }
+                (key, entry)
             }
-            None => Entry { group, pending: None, wake: None, slow: false, phase: Phase::Idle },
+            None => (key, Entry { group, pending: None, wake: None, slow: false, phase: Phase::Idle }),
         }
     }
 
     /// Puts an entry where it belongs by now: a lane if it has work and does not run, nowhere if it has nothing at all.
     fn put_back(&mut self, key: ObjectKey, mut entry: Entry<W>, now: Instant) {
-        if let Some((_, urgency)) = entry.pending {
+        if let Some(urgency) = entry.pending.as_ref().map(|pending| pending.1) {
             let group = Group { namespace: Arc::clone(&key.namespace), name: Arc::clone(&entry.group) };
             entry.phase = self.stand(&key, entry.phase, urgency, group, entry.slow, now);
         }
@@ -228,7 +237,7 @@ impl<W: Work> State<W> {
         now: Instant,
     ) -> Phase {
         let place = match phase {
-            Phase::Running { .. } => return phase,
+            Phase::Running(_) => return phase,
             Phase::Ready(standing) if standing.urgency == urgency && standing.group == group => {
                 return Phase::Ready(standing);
             }
@@ -239,7 +248,7 @@ impl<W: Work> State<W> {
             Phase::Idle => Place { ticket: self.ticket(), since: now, slow },
         };
         self.lane(urgency).insert(key.clone(), &group, &place);
-        Phase::Ready(Standing { urgency, group, place })
+        Phase::Ready(Box::new(Standing { urgency, group, place }))
     }
 
     fn lane(&mut self, urgency: Urgency) -> &mut Lane {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::lane::Group;
 use super::super::limits::{Load, OVERTIME};
 use super::super::{Next, Urgency, Work};
-use super::{Entry, Phase, State};
+use super::{Entry, Pass, Phase, State};
 use crate::key::ObjectKey;
 
 /// The furthest that a wake may lie ahead. Timers take no more than some two years, and an interval of a year is a
@@ -44,10 +44,11 @@ impl<W: Work> State<W> {
             let Some((_, key)) = self.permits.pop_first() else {
                 break;
             };
-            let Some(Entry { phase: Phase::Running { group, overtime, .. }, .. }) = self.entries.get_mut(&key) else {
+            let Some(Entry { phase: Phase::Running(pass), .. }) = self.entries.get_mut(&key) else {
                 continue;
             };
-            *overtime = true;
+            pass.overtime = true;
+            let group = &pass.group;
             let loads = [self.groups.get_mut(group), self.namespaces.get_mut(&group.namespace), Some(&mut self.all)];
             for load in loads.into_iter().flatten() {
                 load.permits -= 1;
@@ -75,10 +76,10 @@ impl<W: Work> State<W> {
 
         let ticket = self.ticket();
         let entry = self.entries.get_mut(&key)?;
-        let (work, _) = entry.pending.take()?;
+        let (work, _) = *entry.pending.take()?;
         let group = Group { namespace: Arc::clone(&key.namespace), name: Arc::clone(&entry.group) };
         let slow = entry.slow;
-        entry.phase = Phase::Running {
+        entry.phase = Phase::Running(Box::new(Pass {
             since: now,
             ticket,
             group: group.clone(),
@@ -87,7 +88,7 @@ impl<W: Work> State<W> {
             forgotten: false,
             woken: false,
             awaited_since: work.awaited_since(),
-        };
+        }));
         self.permits.insert((now + OVERTIME, ticket), key.clone());
         let namespace = self.namespaces.entry(Arc::clone(&group.namespace)).or_default();
         for load in [&mut self.all, namespace, self.groups.entry(group).or_default()] {
@@ -101,16 +102,19 @@ impl<W: Work> State<W> {
 
     /// Ends the pass of `key`, which answered `next`.
     pub(in super::super) fn finish(&mut self, key: &ObjectKey, next: Next<W>, now: Instant) {
-        let Some(mut entry) = self.entries.remove(key) else {
+        let Some((key, mut entry)) = self.entries.remove_entry(key) else {
             return;
         };
-        let Phase::Running { since, ticket, group, slow, overtime, forgotten, woken, awaited_since: _ } =
-            std::mem::replace(&mut entry.phase, Phase::Idle)
-        else {
-            // Not running: nothing to end.
-            self.entries.insert(key.clone(), entry);
-            return;
+        let pass = match std::mem::replace(&mut entry.phase, Phase::Idle) {
+            Phase::Running(pass) => pass,
+            other => {
+                // Not running: nothing to end.
+                entry.phase = other;
+                self.entries.insert(key, entry);
+                return;
+            }
         };
+        let Pass { since, ticket, group, slow, overtime, forgotten, woken, awaited_since: _ } = *pass;
         self.last_finished = Some(now);
         self.permits.remove(&(since + OVERTIME, ticket));
         let end = |load: &mut Load| {
@@ -134,17 +138,17 @@ impl<W: Work> State<W> {
             Next::Wake { after, mut work } if !forgotten => {
                 let mut at = now + after.min(FURTHEST);
                 // The pass did not know of a wake that was set while it ran: both are kept, in one.
-                if woken && let Some(other) = self.replace_wake(key, &mut entry, None) {
+                if woken && let Some(other) = self.replace_wake(&key, &mut entry, None) {
                     at = at.min(other.at);
                     work.merge(other.work);
                 }
-                self.replace_wake(key, &mut entry, Some((at, work)));
+                self.replace_wake(&key, &mut entry, Some((at, work)));
             }
             Next::Done if !forgotten && !woken => {
-                self.replace_wake(key, &mut entry, None);
+                self.replace_wake(&key, &mut entry, None);
             }
             Next::Wake { .. } | Next::Done | Next::Keep => {}
         }
-        self.put_back(key.clone(), entry, now);
+        self.put_back(key, entry, now);
     }
 }
