@@ -51,6 +51,11 @@ impl Rules {
         Self { all, promtool: promtool::locate(), folder, target, haste: haste.into() }
     }
 
+    /// Whether there is a promtool to ask.
+    pub fn can_judge(&self) -> bool {
+        self.promtool.is_some()
+    }
+
     /// The expression of an alert.
     pub fn expression(&self, alert: Alert) -> String {
         let matching = |rule: &&Value| {

@@ -89,6 +89,7 @@ impl<'l> Trial<'l> {
     /// Looks until every sign was seen, or `limit` is over since the fault.
     pub async fn watch(&mut self, signs: &Signs, limit: Duration) {
         self.may_be_red = signs.red.is_some();
+        let alert = signs.alert.filter(|_| self.lab.rules.can_judge());
         let mut next_alert = self.began;
         let mut every = tokio::time::interval(Duration::from_secs(1));
         loop {
@@ -120,31 +121,31 @@ impl<'l> Trial<'l> {
                 && (signs.metric.is_none() || self.measured.metric.is_some())
                 && (signs.red.is_none() || self.measured.red.is_some());
             let over = self.began.elapsed() >= limit;
-            if let Some(alert) = signs.alert
+            if let Some(alert) = alert
                 && self.measured.alert.is_none()
                 && (over || (all_but_alert && Instant::now() >= next_alert))
             {
                 next_alert = Instant::now() + ALERT_EVERY;
                 self.measured.alert = self.lab.seen(|looks| looks.alert_after(&self.lab.rules, alert, self.began));
             }
-            if over || (all_but_alert && (signs.alert.is_none() || self.measured.alert.is_some())) {
+            if over || (all_but_alert && (alert.is_none() || self.measured.alert.is_some())) {
                 break;
             }
         }
-        self.judge(signs, limit);
+        self.judge(signs, alert, limit);
     }
 
-    fn judge(&mut self, signs: &Signs, limit: Duration) {
-        let Measured { kubectl, metric, alert, red, .. } = self.measured.clone();
+    fn judge(&mut self, signs: &Signs, alert: Option<Alert>, limit: Duration) {
+        let Measured { kubectl, metric, alert: alert_true, red, .. } = self.measured.clone();
         let limit = limit.as_secs();
-        for (where_, told, wanted, seen) in [
-            ("kubectl", signs.kubectl.as_ref().map(|sign| sign.told), signs.kubectl.is_some(), kubectl),
-            ("metric", signs.metric.as_ref().map(|sign| sign.told), signs.metric.is_some(), metric),
-            ("alert", signs.alert.map(|alert| alert.name), signs.alert.is_some(), alert),
-            ("liveness", signs.red, signs.red.is_some(), red),
+        for (where_, told, seen) in [
+            ("kubectl", signs.kubectl.as_ref().map(|sign| sign.told), kubectl),
+            ("metric", signs.metric.as_ref().map(|sign| sign.told), metric),
+            ("alert", alert.map(|alert| alert.name), alert_true),
+            ("liveness", signs.red, red),
         ] {
-            let Some(told) = told.filter(|_| wanted) else { continue };
-            let cause = signs.alert.filter(|_| where_ == "alert").map_or(String::new(), |it| format!("/{}", it.cause));
+            let Some(told) = told else { continue };
+            let cause = alert.filter(|_| where_ == "alert").map_or(String::new(), |it| format!("/{}", it.cause));
             self.told.push(format!("{where_}: {told}{cause}"));
             if seen.is_none() {
                 self.fault(format!("not within {limit} s: {where_}: {told}{cause}"));

@@ -21,6 +21,7 @@ mod restarts;
 mod rights;
 mod rotation;
 mod secrecy;
+mod silence;
 mod upgrade;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ use ferrvault_e2e::world::World;
 fn main() -> ExitCode {
     let scenarios = [
         // The slowest first.
+        silence::scenarios(),
         oidc::scenarios(),
         process::scenarios(),
         rights::scenarios(),

@@ -10,7 +10,13 @@ use crate::silence::trial::{Sign, Signs, Trial};
 
 /// 5: no call is answered, and no connection is reset.
 pub(super) async fn black_hole(lab: &Lab) -> Trial<'_> {
-    spoiled(lab, json!({"kind": "stall"}), signs("Reason Unreachable", "Unreachable")).await
+    let mut signs = signs("Reason Unreachable", "Unreachable");
+    // The call takes 31 s. In haste, the watchdog finds that late before it is over.
+    signs.kubectl = Some(Sign::new("Reason Unreachable, or Fresh False", |look| {
+        look.says(SHOP, "Reason", "Unreachable") || look.says(SHOP, "Fresh", "False")
+    }));
+    signs.kubectl_waits_for_a_threshold = true;
+    spoiled(lab, json!({"kind": "stall"}), signs).await
 }
 
 /// 6: every call is answered with 429, for as long as it takes.
