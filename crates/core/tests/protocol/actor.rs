@@ -61,8 +61,9 @@ impl Stage<'_> {
     }
 
     /// Whether the step that an actor is at is a read, and there is something from before to answer it with.
-    pub(crate) fn can_be_stale(world: &World, at: At) -> bool {
+    pub(crate) fn can_be_stale(&self, world: &World, at: At) -> bool {
         match at {
+            At::LookAgain | At::LookAtStatus if self.rules.second_look_is_fresh => false,
             At::ReadTarget | At::ReadMark | At::LookAgain => world.before.target.is_some(),
             At::ReadWorkload(index) | At::ReadOwed(index) => world.before.marks[index].is_some(),
             At::LookAtStatus => world.before.status.is_some(),
@@ -123,7 +124,7 @@ impl Stage<'_> {
                 }
             }
             // Had it changed, the record of this pass would be refused anyway.
-            At::LookAtStatus if !self.records_stand(world, &pass, ending) => {
+            At::LookAtStatus if !records_stand(world, &pass, ending) => {
                 self.sightings.saw(Sometimes::LookAtTheStatusStopped);
                 At::Idle
             }
@@ -139,13 +140,13 @@ impl Stage<'_> {
         actor.pass = (next != At::Idle).then_some(pass);
         Ok(())
     }
+}
 
-    /// The look at the resource again. Answered from before, it may show what this pass has read itself.
-    fn records_stand(&self, world: &World, pass: &Pass, ending: Ending) -> bool {
-        match world.before.status.filter(|_| ending == Ending::Stale) {
-            Some(before) => before == pass.status.value,
-            None => pass.status.current,
-        }
+/// The look at the resource again. Answered from before, it may show what this pass has read itself.
+fn records_stand(world: &World, pass: &Pass, ending: Ending) -> bool {
+    match world.before.status.filter(|_| ending == Ending::Stale) {
+        Some(before) => before == pass.status.value,
+        None => pass.status.current,
     }
 }
 

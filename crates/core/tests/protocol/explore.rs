@@ -86,7 +86,7 @@ pub(crate) fn explore(scenario: Scenario) -> Explored {
             found = Some((from, None, violation));
             break 'all;
         }
-        for event in events(&world, scenario.script) {
+        for event in events(&stage, &world) {
             let mut next = world;
             if let Err(violation) = happen(&mut stage, &mut next, event) {
                 found = Some((from, Some(event), violation));
@@ -114,7 +114,7 @@ pub(crate) fn explore(scenario: Scenario) -> Explored {
     Explored { states: seen.len(), depth, rests: rested.len(), asked: oracle.asked(), sightings, violation }
 }
 
-fn events(world: &World, script: Script) -> Vec<Event> {
+fn events(stage: &Stage<'_>, world: &World) -> Vec<Event> {
     let mut events = Vec::with_capacity(16);
     for (who, actor) in world.actors.iter().enumerate() {
         if actor.at == At::Idle {
@@ -131,7 +131,7 @@ fn events(world: &World, script: Script) -> Vec<Event> {
         if world.budget.failures > 0 {
             events.extend(Stage::failures(actor.at).iter().map(|ending| Event::Step { who, ending: *ending }));
         }
-        if world.budget.stale > 0 && Stage::can_be_stale(world, actor.at) {
+        if world.budget.stale > 0 && stage.can_be_stale(world, actor.at) {
             events.push(Event::Step { who, ending: Ending::Stale });
         }
     }
@@ -139,7 +139,7 @@ fn events(world: &World, script: Script) -> Vec<Event> {
     if world.budget.others > 0 && !world.missing[0] {
         events.push(Event::OtherRestarts);
     }
-    if usize::from(world.upstream) + 1 < script.len() {
+    if usize::from(world.upstream) + 1 < stage.script.len() {
         events.push(Event::Upstream);
     }
     let Budget { deletions, strips, target_strips, edits, .. } = world.budget;

@@ -83,7 +83,7 @@ impl Hasher for Lower {
     }
 
     fn write_u128(&mut self, word: u128) {
-        self.0 = word as u64;
+        self.0 = (word & u128::from(u64::MAX)).try_into().unwrap_or_default();
     }
 
     fn finish(&self) -> u64 {

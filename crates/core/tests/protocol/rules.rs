@@ -17,6 +17,13 @@ pub(crate) struct Rules {
     pub(crate) second_look: bool,
     /// The resource again, too: a record written since it was read may be the only trace of a restart.
     pub(crate) status_again: bool,
+    /// Both of these looks are consistent reads: a GET that names no resourceVersion, which the API server answers from
+    /// what is stored and never from a cache. Every other read may be answered from before.
+    pub(crate) second_look_is_fresh: bool,
+    /// Rule 5: a record counts, so that a mark which was stripped is no reason to restart again.
+    pub(crate) records_count: bool,
+    /// Rule 6: a workload that does not exist keeps the debt.
+    pub(crate) absence_keeps_the_debt: bool,
     /// Rule 7: a deleted target comes back under `lastRolloutHash` only if no other version is seen anywhere.
     pub(crate) careful_recreation: bool,
     /// Rule 7: a workload that could not be read may carry any version.
@@ -35,6 +42,9 @@ impl Rules {
         target_before_reveal: true,
         second_look: true,
         status_again: true,
+        second_look_is_fresh: true,
+        records_count: true,
+        absence_keeps_the_debt: true,
         careful_recreation: true,
         unreadable_is_doubt: true,
         bytes_without_version_count: true,

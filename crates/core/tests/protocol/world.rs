@@ -66,6 +66,7 @@ pub(crate) struct Budget {
 /// What each object was before its last change, while a read may still be answered from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Before {
+    #[allow(clippy::option_option, reason = "the outer one: is anything known; the inner one: was there a target")]
     pub(crate) target: Option<Option<Target>>,
     pub(crate) status: Option<Status>,
     pub(crate) marks: [Option<Mark>; WORKLOADS],

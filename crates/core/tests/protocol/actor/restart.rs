@@ -31,10 +31,15 @@ impl Stage<'_> {
     pub(super) fn stamps(&mut self, pass: &mut Pass) -> At {
         let current = pass.version.expect("a version to restart for");
         let marks = pass.workloads.map(|workload| workload.map_or(Mark::Readable(None), |read| read.value));
-        let steps = self.oracle.steps(current, pass.status.value, marks);
+        let mut status = pass.status.value;
+        if !self.rules.records_count {
+            status.rollouts = Status::default().rollouts;
+        }
+        let steps = self.oracle.steps(current, status, marks);
         pass.restart = Restart::Owed(steps.map(|step| match step {
             StepTaken::Done => Some(Outcome::Restarted),
-            StepTaken::Wait => Some(Outcome::Missing),
+            StepTaken::Wait if self.rules.absence_keeps_the_debt => Some(Outcome::Missing),
+            StepTaken::Wait => Some(Outcome::Restarted),
             StepTaken::Fail => Some(Outcome::Failed),
             StepTaken::Stamp => None,
         }));
@@ -95,8 +100,8 @@ impl Stage<'_> {
         if after == before {
             return Ok(());
         }
-        let pays = matches!(pass.restart, Restart::Owed(_)) && after.last_rollout != before.last_rollout;
-        if pays && world.is_one_missing() {
+        let is_paid = matches!(pass.restart, Restart::Owed(_)) && after.last_rollout != before.last_rollout;
+        if is_paid && world.is_one_missing() {
             return Err("I1: a debt is recorded as paid while a listed workload is missing".to_owned());
         }
         self.saw_write(pass.status.current, Ending::Well, Sometimes::StatusWriteRefused);

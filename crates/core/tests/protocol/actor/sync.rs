@@ -44,7 +44,7 @@ impl Stage<'_> {
                 plan = Plan { debt: None, version, change: Change::Recreated, ..plan };
             }
         }
-        self.saw_plan(pass, &plan);
+        self.saw_plan(pass, plan);
         pass.version = Some(plan.version);
         pass.is_new_content = plan.change.is_new_content();
         match (plan.debt.filter(|_| self.rules.debt_first), plan.write) {
@@ -59,7 +59,7 @@ impl Stage<'_> {
         }
     }
 
-    fn saw_plan(&mut self, pass: &Pass, plan: &Plan) {
+    fn saw_plan(&mut self, pass: &Pass, plan: Plan) {
         let had_one = pass.status.value.content.is_some();
         let seen = match plan.change {
             Change::Replaced => Sometimes::TargetReplaced,

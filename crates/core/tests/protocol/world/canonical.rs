@@ -77,7 +77,9 @@ impl World {
         self.marks.iter_mut().flatten().for_each(&mut visit);
         let Before { target, status, marks } = &mut self.before;
         target.iter_mut().flatten().filter_map(|target| target.version.as_mut()).for_each(&mut visit);
-        status.iter_mut().for_each(|status| of_status(status, &mut visit));
+        if let Some(status) = status {
+            of_status(status, &mut visit);
+        }
         for mark in marks.iter_mut().flatten() {
             if let Mark::Readable(Some(mark)) = mark {
                 visit(mark);
