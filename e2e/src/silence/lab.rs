@@ -195,11 +195,12 @@ impl Lab {
         self.restarts.get()
     }
 
-    /// Asks for a pass over a resource, as a person does.
-    pub async fn ask_for_a_pass(&self, name: &str) {
-        let wish =
-            json!({"metadata": {"annotations": {"ferrvault.com/refresh": format!("{:08x}", fastrand::u32(..))}}});
-        self.own.scene.edit::<FerrVaultSecret>(name, wish).await;
+    /// Asks for a pass over a resource, as a person does; what `status.lastHandledRefresh` says when it has ended.
+    pub async fn ask_for_a_pass(&self, name: &str) -> String {
+        let wish = format!("{:08x}", fastrand::u32(..));
+        let edit = json!({"metadata": {"annotations": {"ferrvault.com/refresh": wish}}});
+        self.own.scene.edit::<FerrVaultSecret>(name, edit).await;
+        wish
     }
 
     /// Opens a door of the operator's from within.

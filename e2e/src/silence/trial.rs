@@ -9,6 +9,22 @@ use super::look::Look;
 /// What is visible by then is visible in time.
 pub const BOUND: f64 = 60.0;
 
+/// `--stall-threshold` of the chart, after which liveness turns red, and the grace that the condition `Fresh` gives. Both are
+/// divided by the haste of the run; that they come when they should is what is left to check.
+const STALL_THRESHOLD: f64 = 15.0 * 60.0;
+/// See [`STALL_THRESHOLD`].
+const GRACE: f64 = 5.0 * 60.0;
+
+/// What a threshold may seem to be early by: a watch may have been heard up to a period before the fault (45 s, and 10 s for
+/// the way), a resource an interval before (5 s).
+const EARLY_WATCH: f64 = 55.0;
+/// See [`EARLY_WATCH`].
+const EARLY_PASS: f64 = 6.0;
+
+/// What it may be late by: the next pass begins an interval later, everybody looks every five seconds, and the machine has
+/// other things to do.
+const LATE: f64 = 30.0;
+
 /// Between two evaluations of an alert, which cost half a second of a core each.
 const ALERT_EVERY: Duration = Duration::from_secs(5);
 
@@ -149,6 +165,18 @@ impl<'l> Trial<'l> {
             self.told.push(format!("{where_}: {told}{cause}"));
             if seen.is_none() {
                 self.fault(format!("not within {limit} s: {where_}: {told}{cause}"));
+            }
+        }
+        if let (Some(red), haste @ 2..) = (red, self.lab.mode.haste) {
+            let threshold = STALL_THRESHOLD / f64::from(haste);
+            if red < threshold - EARLY_WATCH || red > threshold + LATE {
+                self.fault(format!("liveness turned red after {red:.0} s, where its threshold is {threshold:.0} s"));
+            }
+        }
+        if let (Some(seen), haste @ 2.., true) = (kubectl, self.lab.mode.haste, signs.kubectl_waits_for_a_threshold) {
+            let threshold = GRACE / f64::from(haste);
+            if seen < threshold - EARLY_PASS || seen > threshold + LATE {
+                self.fault(format!("Fresh became False after {seen:.0} s, where its grace is {threshold:.0} s"));
             }
         }
         let counted = kubectl.filter(|_| !signs.kubectl_waits_for_a_threshold).into_iter().chain(metric);
