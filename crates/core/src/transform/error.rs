@@ -24,22 +24,24 @@ pub enum Problem {
     #[error("unknown type; the types are prefix, suffix, rename, base64Decode and jsonExpand")]
     UnknownType,
     /// A field without which the type means nothing.
-    #[error("the field `{0}` is missing")]
+    #[error("the field `{0}` is missing; set it")]
     MissingField(&'static str),
     /// The key that would result exists already, or results twice.
     #[error("it would be written twice; rename one of the two")]
     Collision,
     /// The key that would result is longer than any key of a Secret; unbounded, a prefix could fill the memory.
-    #[error("the key would have {bytes} bytes, a key of a Secret has at most {}", MAX_KEY_CHARS)]
+    #[error("the key would have {bytes} bytes, a key of a Secret has at most {}; shorten it", MAX_KEY_CHARS)]
     KeyTooLong {
         /// Bytes it would have.
         bytes: usize,
     },
     /// Neither standard nor URL-safe base64.
-    #[error("the value is neither standard nor URL-safe base64 with padding")]
+    #[error(
+        "the value is neither standard nor URL-safe base64 with padding; correct it, or leave the key out of the step"
+    )]
     NotBase64,
     /// Not JSON at all.
-    #[error("the value is not JSON (line {line}, column {column})")]
+    #[error("the value is not JSON (line {line}, column {column}); correct it, or take the step out")]
     NotJson {
         /// Line of the first fault, from 1; 0 when the bytes are not text.
         line: usize,
@@ -47,19 +49,19 @@ pub enum Problem {
         column: usize,
     },
     /// JSON, but of another kind.
-    #[error("the value is JSON but not an object")]
+    #[error("the value is JSON but not an object; correct it, or take the step out")]
     NotAnObject,
     /// A text in the object with an escape that stands for no character.
-    #[error("a text has a \\u escape that is half a surrogate pair")]
+    #[error("a text has a \\u escape that is half a surrogate pair; correct it")]
     LoneSurrogate,
     /// More values than a Secret can sensibly hold.
-    #[error("the object would become more than {limit} keys")]
+    #[error("the object would become more than {limit} keys; take the step out")]
     TooManyFields {
         /// How many there may be.
         limit: usize,
     },
     /// Objects in objects, too many.
-    #[error("the objects are nested more than {limit} deep")]
+    #[error("the objects are nested more than {limit} deep; take the step out")]
     TooDeep {
         /// How deep they may be.
         limit: usize,

@@ -96,7 +96,7 @@ fn base64_is_read_as_go_reads_it() {
     for text in ["aGk", "a", "a===", "=", "+_+_", "aGk= ", " aGk=", "aGk=aGk=", "aGé=", "aGk=="] {
         assert_eq!(
             message(&[decode(&[])], &[("K", text)]),
-            r#"transforms[0] (base64Decode): key "K": the value is neither standard nor URL-safe base64 with padding"#,
+            r#"transforms[0] (base64Decode): key "K": the value is neither standard nor URL-safe base64 with padding; correct it, or leave the key out of the step"#,
             "{text:?}"
         );
     }
@@ -133,10 +133,10 @@ fn an_error_says_which_of_several_transforms_it_was() {
 fn a_transform_that_says_too_little_is_refused() {
     let empty_from = Transform { from: Some(String::new()), ..rename_to("A", "B") };
     let cases = [
-        (transform("rename"), "transforms[0] (rename): the field `from` is missing"),
-        (empty_from, "transforms[0] (rename): the field `from` is missing"),
-        (rename_to("A", ""), "transforms[0] (rename): the field `to` is missing"),
-        (transform("jsonExpand"), "transforms[0] (jsonExpand): the field `key` is missing"),
+        (transform("rename"), "transforms[0] (rename): the field `from` is missing; set it"),
+        (empty_from, "transforms[0] (rename): the field `from` is missing; set it"),
+        (rename_to("A", ""), "transforms[0] (rename): the field `to` is missing; set it"),
+        (transform("jsonExpand"), "transforms[0] (jsonExpand): the field `key` is missing; set it"),
         (
             transform("Prefix"),
             "transforms[0] (Prefix): unknown type; the types are prefix, suffix, rename, base64Decode and jsonExpand",

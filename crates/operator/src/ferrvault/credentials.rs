@@ -178,7 +178,9 @@ impl Credentials {
                 Reason::InvalidConnection,
                 "the projected token was not made for oidc.audience; use the audience of the token's volume",
             )),
-            None => Err(unreadable("the file at oidc.tokenPath holds no JWT".to_owned())),
+            None => {
+                Err(unreadable("the file at oidc.tokenPath holds no JWT; mount the projected token there".to_owned()))
+            }
         }
     }
 }
@@ -218,7 +220,7 @@ async fn token(
     let namespace = connection.metadata.namespace.as_deref().unwrap_or_default();
     let (name, key) = (reference.name.as_str(), reference.key.as_str());
     let found = cluster.read_secret(&ObjectKey::new(namespace, name)).await.map_err(|error| {
-        let message = error.user_message_for(&format!("reading the token Secret {name}"));
+        let message = error.user_message_for(&format!("reading the token Secret {name}")) + "; it is tried again";
         match error.class() {
             Class::Throttled { after } => Refusal::passing(Reason::TokenUnreadable, message).after(after),
             _ => Refusal::passing(Reason::TokenUnreadable, message),

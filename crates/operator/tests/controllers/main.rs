@@ -28,3 +28,4 @@ mod script;
 mod token_target;
 mod triggers;
 mod upgrade;
+mod voice;

@@ -26,10 +26,10 @@ enum Wrong {
     Call(&'static str, Fault),
 }
 
-struct Case {
-    name: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
     wrong: Wrong,
-    reason: Reason,
+    pub(crate) reason: Reason,
     /// What the message has to name.
     says: &'static [&'static str],
     /// Seconds to the next try.
@@ -43,7 +43,7 @@ const SOON: RangeInclusive<f64> = 0.8..=1.0;
 /// Where the resource's own interval cannot be read, the operator's; a watch that lists anew may come before it.
 const DEFAULT: RangeInclusive<f64> = 3500.0..=3600.0;
 
-fn resource() -> Built {
+pub(crate) fn resource() -> Built {
     build::fvs(NS, "db").through("conn").vault("db").every("10m")
 }
 
@@ -81,7 +81,7 @@ fn upstream() -> UpstreamText {
     UpstreamText::default()
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = of_the_connection();
     all.extend(of_the_resource());
     all.extend(of_ferrvault());
@@ -462,11 +462,11 @@ fn spelled(status: &str, reason: Reason) -> String {
 }
 
 impl Case {
-    fn transient(&self) -> bool {
+    pub(crate) fn transient(&self) -> bool {
         matches!(self.reason, Reason::Unreachable | Reason::RateLimited | Reason::ReconcileTimeout)
     }
 
-    fn make_wrong(&self, room: &Room) {
+    pub(crate) fn make_wrong(&self, room: &Room) {
         match &self.wrong {
             Wrong::Resource(change) => {
                 room.api.apply(&change(resource()));

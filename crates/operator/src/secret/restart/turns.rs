@@ -94,7 +94,7 @@ mod tests {
         let started = Instant::now();
         let slow = Duration::from_secs(10);
         let done = each(PASS, vec![(); AT_A_TIME], |()| tokio::time::sleep(slow)).await;
-        assert!(done.iter().all(|(_, answer)| answer.is_some()), "{done:?}");
+        assert!(done.iter().all(|((), answer)| answer.is_some()), "{done:?}");
         assert_eq!(started.elapsed(), slow);
         assert!(each(PASS, Vec::<()>::new(), |()| std::future::ready(())).await.is_empty());
     }

@@ -42,9 +42,14 @@ pub(super) fn by_ferrvault(
         _ => {}
     }
     if let Some(upstream) = words_of(error) {
-        refusal.message = refusal.message.replace(upstream.as_str(), &upstream.as_str().replace('"', "'"));
+        refusal.message = in_one_pair_of_quotes(&refusal.message, upstream.as_str());
     }
     refusal
+}
+
+/// `message`, in which the other side's `words` stand in quotes, with what they quote in single ones.
+fn in_one_pair_of_quotes(message: &str, words: &str) -> String {
+    message.replace(words, &words.replace('"', "'"))
 }
 
 /// What FerrVault itself said.
@@ -116,6 +121,17 @@ mod tests {
             let refusal = by_ferrvault(&error, &resource(), &connection(mode));
             assert_eq!((refusal.reason, refusal.message.as_str()), (reason, message));
         }
+    }
+
+    #[test]
+    fn what_the_other_side_quotes_ends_no_quote_of_ours() {
+        let words = "token is bound to vault \"stage\"";
+        let message =
+            format!("vault \"prod\": the token may not do this (403, saying \"{words}\"); correct spec.vault");
+        assert_eq!(
+            in_one_pair_of_quotes(&message, words),
+            "vault \"prod\": the token may not do this (403, saying \"token is bound to vault 'stage'\"); correct spec.vault"
+        );
     }
 
     #[test]
