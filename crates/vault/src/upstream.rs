@@ -75,11 +75,16 @@ pub(crate) fn shown_name(name: &str) -> String {
     cut(&name.escape_debug().to_string())
 }
 
-/// `text` without characters that do not print, with runs of white space made one space.
+/// `text` without characters that do not print, with runs of white space made one space. It is shown in double quotes, so
+/// what it quotes itself stands in single ones.
 fn printable(text: &str) -> String {
     let visible: String = text
         .chars()
-        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .map(|c| match c {
+            '"' => '\'',
+            c if c.is_whitespace() => ' ',
+            c => c,
+        })
         .filter(|c| !c.is_control() && !is_invisible(*c))
         .collect();
     visible.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
@@ -126,6 +131,7 @@ mod tests {
             (r#"{"error":"first","message":"second"}"#, "first"),
             (r#"{"error":{"code":3},"message":"second"}"#, "second"),
             (r#"{"error":"caf\u00e9 \n\t closed\u0007"}"#, "café closed"),
+            (r#"{"error":"bound to \"stage\""}"#, "bound to 'stage'"),
             (r#"{"error":"\ud800"}"#, ""),
             (r#"{"error":""}"#, ""),
             (r#"{"error":null}"#, ""),

@@ -31,7 +31,7 @@ async fn what_is_wrong_with_a_connection_is_said_on_it_until_it_is_right(scene: 
     let token = scene.cluster.dev.token(&scene.vault()).await;
     scene.put_token(&token.token).await;
     let told = scene.until_connection(CONNECTION, "True", "Reachable").await;
-    assert_eq!(told.message, format!("{url} answers"));
+    assert_eq!(told.message, format!("{url} answers and accepts the token"));
 
     for (spec, reason, words, back) in [
         (

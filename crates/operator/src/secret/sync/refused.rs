@@ -1,11 +1,11 @@
 //! What a call that failed means to the resource: what is wrong, then what to change in it, in one voice whoever said no.
 //!
-//! The other side's words stay inside one pair of quotes, whatever they quote themselves. Never a value, never a token.
+//! Never a value, never a token.
 
 use ferrvault_api::connection::Mode;
 use ferrvault_api::{FerrVaultConnectionSpec, FerrVaultSecret, Reason};
 use ferrvault_core::refusal::Refusal;
-use ferrvault_vault::{UpstreamText, VaultError};
+use ferrvault_vault::VaultError;
 
 use crate::cluster::error::{CallError, Class};
 use crate::ferrvault;
@@ -36,33 +36,12 @@ pub(super) fn by_ferrvault(
         }
         VaultError::NotFound { upstream } => {
             refusal.message = format!(
-                "vault {vault:?}: not found (404{upstream}); correct spec.vault, or the path in the connection's spec.url"
+                "vault {vault:?}: not found (404{upstream}); correct spec.vault, or the URL's path on the connection"
             );
         }
         _ => {}
     }
-    if let Some(upstream) = words_of(error) {
-        refusal.message = in_one_pair_of_quotes(&refusal.message, upstream.as_str());
-    }
     refusal
-}
-
-/// `message`, in which the other side's `words` stand in quotes, with what they quote in single ones.
-fn in_one_pair_of_quotes(message: &str, words: &str) -> String {
-    message.replace(words, &words.replace('"', "'"))
-}
-
-/// What FerrVault itself said.
-fn words_of(error: &VaultError) -> Option<&UpstreamText> {
-    match error {
-        VaultError::Unauthorized { upstream }
-        | VaultError::Forbidden { upstream }
-        | VaultError::NotFound { upstream }
-        | VaultError::Throttled { upstream, .. }
-        | VaultError::Rejected { upstream, .. }
-        | VaultError::ServerError { upstream, .. } => Some(upstream).filter(|upstream| !upstream.as_str().is_empty()),
-        _ => None,
-    }
 }
 
 /// The API server did not do what was `tried`.
@@ -81,6 +60,8 @@ pub(super) fn by_the_api_server(reason: Reason, tried: &str, error: &CallError) 
 
 #[cfg(test)]
 mod tests {
+    use ferrvault_vault::UpstreamText;
+
     use super::*;
 
     fn resource() -> FerrVaultSecret {
@@ -108,7 +89,7 @@ mod tests {
                 VaultError::NotFound { upstream: upstream() },
                 "ferrvault",
                 Reason::VaultNotFound,
-                "vault \"prod\": not found (404); correct spec.vault, or the path in the connection's spec.url",
+                "vault \"prod\": not found (404); correct spec.vault, or the URL's path on the connection",
             ),
             (
                 VaultError::NotFound { upstream: upstream() },
@@ -121,17 +102,6 @@ mod tests {
             let refusal = by_ferrvault(&error, &resource(), &connection(mode));
             assert_eq!((refusal.reason, refusal.message.as_str()), (reason, message));
         }
-    }
-
-    #[test]
-    fn what_the_other_side_quotes_ends_no_quote_of_ours() {
-        let words = "token is bound to vault \"stage\"";
-        let message =
-            format!("vault \"prod\": the token may not do this (403, saying \"{words}\"); correct spec.vault");
-        assert_eq!(
-            in_one_pair_of_quotes(&message, words),
-            "vault \"prod\": the token may not do this (403, saying \"token is bound to vault 'stage'\"); correct spec.vault"
-        );
     }
 
     #[test]
