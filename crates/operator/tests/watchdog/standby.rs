@@ -6,12 +6,12 @@ use ferrvault_operator::clock::Clock;
 use ferrvault_operator::entropy::Entropy;
 use ferrvault_operator::leader::{Candidate, Elector, Leadership, LeaseTimes};
 use ferrvault_operator::watchdog::LOOK;
-use ferrvault_testkit::{ApiServer, EPOCH_SECONDS};
+use ferrvault_testkit::{ApiServer, EPOCH_SECONDS, Fault};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::script::Mood;
-use crate::ward::{MINUTE, OPERATOR, Ward, resource};
+use crate::ward::{MINUTE, OPERATOR, WATCHDOG, Ward, resource};
 
 /// A candidate for the one lease there is, at work until the token is cancelled.
 fn candidate(api: &ApiServer, pod: &str) -> (Leadership, CancellationToken) {
@@ -78,5 +78,36 @@ async fn passes_that_hang_from_the_first_moment_of_a_term_are_late_from_its_begi
         let late = |ward: &Ward| ward.fresh("db") == expected;
         let took = ward.time_until(10 * MINUTE, "Fresh is false", late).await;
         assert!((limit..=limit + 3 * LOOK).contains(&took), "{every}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_stopped_past_its_right_begins_nothing_when_it_goes_on() {
+    let ward = Ward::new();
+    let (leadership, _drained) = candidate(&ward.api, "leader");
+    let mut ward = ward.led_by(leadership.clone());
+    ward.start().await;
+    for name in ["db", "other"] {
+        ward.api.apply(&resource(name, "1m"));
+    }
+    for stop in 1..=8 {
+        ward.run_for(MINUTE).await;
+        assert!(leadership.is_leader_now());
+        assert_eq!((ward.ready("db"), ward.ready("other")), ("True Synced".to_owned(), "True Synced".to_owned()));
+        // Two minutes pass without any task getting to run, so that all of them are woken at once: the election, whose right
+        // is over, and the queue, whose resources are due. The lease cannot be had back yet.
+        ward.on(Fault::LostRequest, |call| call.who == "leader");
+        let (calls, reveals) = (ward.api.last_call(), ward.vault.reveals());
+        tokio::time::advance(2 * MINUTE).await;
+        assert!(!leadership.is_leader_now());
+        ward.run_for(Duration::from_millis(1_500)).await;
+        let mut begun = ward.api.requests_after(calls, OPERATOR);
+        begun.extend(ward.api.requests_after(calls, WATCHDOG));
+        begun.retain(|call| !call.starts_with("LIST") && !call.contains("version"));
+        assert_eq!((begun, ward.vault.reveals()), (Vec::new(), reveals), "stop {stop}");
+        assert_eq!(leadership.state().losses, stop, "counted, and the process is still there");
+        ward.api.clear_faults();
+        ward.run_for(MINUTE).await;
+        assert!(leadership.is_leader_now() && ward.vault.reveals() > reveals, "it leads again and looks at everything");
     }
 }
