@@ -29,6 +29,7 @@ pub struct Scenario<W> {
     name: String,
     act: Box<dyn FnOnce(Rc<W>) -> LocalBoxFuture<'static, ()>>,
     last: bool,
+    limit: Duration,
 }
 
 impl<W> Scenario<W> {
@@ -37,7 +38,14 @@ impl<W> Scenario<W> {
     where
         F: Future<Output = ()> + 'static,
     {
-        Self { name: name.into(), act: Box::new(|world| act(world).boxed_local()), last: false }
+        Self { name: name.into(), act: Box::new(|world| act(world).boxed_local()), last: false, limit: LIMIT }
+    }
+
+    /// The same, with a limit of its own.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// The same, played alone when all others are over.
@@ -181,11 +189,11 @@ async fn run<W>(world: impl FnOnce() -> W, chosen: Vec<Scenario<W>>, total: usiz
 }
 
 async fn play<W>(scenario: Scenario<W>, world: Rc<W>) -> (String, Duration, Outcome) {
-    let Scenario { name, act, .. } = scenario;
+    let Scenario { name, act, limit, .. } = scenario;
     let started = Instant::now();
     let bounded = async move {
-        let over = tokio::time::timeout(LIMIT, act(world)).await;
-        assert!(over.is_ok(), "not over within {LIMIT:?}");
+        let over = tokio::time::timeout(limit, act(world)).await;
+        assert!(over.is_ok(), "not over within {limit:?}");
     };
     let ended = NAME.scope(name.clone(), AssertUnwindSafe(bounded).catch_unwind()).await;
     let outcome = match ended {

@@ -29,6 +29,9 @@ const IN_FLIGHT: usize = 32;
 /// build time for the rest.
 const REFRESH: &str = "1m";
 
+/// Faults that one resource can have at a time: one of each kind.
+const FAULTS_EACH: usize = 4;
+
 /// Between two looks at the whole field, which costs the API server megabytes.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -95,14 +98,15 @@ impl<'o> Field<'o> {
         assert!(found.is_empty(), "the field does not come up: {}", found[0]);
     }
 
-    /// Waits until nothing is wrong any more, or `limit` is over; what is wrong then.
-    pub async fn settle(&self, limit: Duration, tell: &dyn Fn(&str)) -> Vec<Fault> {
-        let started = Instant::now();
+    /// Waits until nothing is wrong any more, or nothing has come nearer to that for `patience`; what is wrong then.
+    pub async fn settle(&self, patience: Duration, tell: &dyn Fn(&str)) -> Vec<Fault> {
+        let (mut nearest, mut since) = (usize::MAX, Instant::now());
         loop {
             // The whole field is looked at only when there is hope: listing it takes from the same two cores.
-            let (restarted, due) = (self.restarted(), if self.round.get() == 0 { 0 } else { self.count });
-            let over = started.elapsed() >= limit;
-            if restarted >= due || over {
+            let due = if self.round.get() == 0 { 0 } else { self.count };
+            let waiting = due.saturating_sub(self.restarted());
+            let over = since.elapsed() >= patience;
+            let left = if waiting == 0 || over {
                 let faults = self.judge().await;
                 // A doubling does not go away.
                 let hopeless = faults.iter().any(|fault| matches!(fault, Fault::Doubled(_)));
@@ -110,30 +114,40 @@ impl<'o> Field<'o> {
                     return faults;
                 }
                 tell(&format!("coming to rest: {} of {} left", faults.len(), self.count));
+                faults.len()
             } else {
-                tell(&format!("coming to rest: {restarted} of {due} restarted"));
+                tell(&format!("coming to rest: {} of {due} restarted", due - waiting));
+                // Further than any number of faults.
+                self.count * FAULTS_EACH + waiting
+            };
+            if left < nearest {
+                (nearest, since) = (left, Instant::now());
             }
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// Makes everything due once more and waits until a pass over each resource has ended.
-    pub async fn look_again(&self, limit: Duration, tell: &dyn Fn(&str)) {
+    /// Makes everything due once more and waits until a pass over each resource has ended. Nothing ended for `patience` is
+    /// a failure.
+    pub async fn look_again(&self, patience: Duration, tell: &dyn Fn(&str)) {
         let before = self.attempts().await;
         // Times are told in whole seconds: a pass that ends within the same one would not be seen.
         tokio::time::sleep(Duration::from_secs(1)).await;
         self.make_due().await;
-        let started = Instant::now();
-        while started.elapsed() < limit {
+        let (mut fewest, mut since) = (usize::MAX, Instant::now());
+        loop {
             let now = self.attempts().await;
             let left = before.iter().filter(|(name, attempt)| now.get(*name) == Some(*attempt)).count();
             if left == 0 {
                 return;
             }
+            if left < fewest {
+                (fewest, since) = (left, Instant::now());
+            }
+            assert!(since.elapsed() < patience, "no pass over {left} resources within {patience:?}");
             tell(&format!("a pass over everything: {left} left"));
             tokio::time::sleep(LOOK).await;
         }
-        panic!("no pass over every resource within {limit:?}");
     }
 
     async fn attempts(&self) -> BTreeMap<String, Option<String>> {

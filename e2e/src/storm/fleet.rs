@@ -148,11 +148,10 @@ impl<'o> Fleet<'o> {
         format!("JTI={}", claims["jti"].as_str().unwrap())
     }
 
-    /// The value of a metric without labels of the operator of a slot.
-    pub async fn metric(&self, slot: usize, name: &str) -> f64 {
+    /// The value of a metric without labels of the operator of a slot; nothing while it is not told yet.
+    pub async fn metric(&self, slot: usize, name: &str) -> Option<f64> {
         let page = self.operator(slot).metrics().await.unwrap();
-        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.unwrap_or_else(|| panic!("no {name} in:\n{page}")).parse().unwrap()
+        page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
     }
 
     /// Kills the operator of a slot outright.
@@ -173,12 +172,12 @@ impl<'o> Fleet<'o> {
 
     /// Puts a new operator into a slot as a rolling update does: the new one is ready before the old one is told to end.
     /// `before_the_end` is called between the two.
-    pub async fn replace(&mut self, slot: usize, before_the_end: impl AsyncFnOnce()) {
+    pub async fn replace(&mut self, slot: usize, before_the_end: impl AsyncFnOnce(&mut Self)) {
         let old = self.slots[slot].operator.take().expect("an operator that runs");
         let pod = self.slots[slot].pod.clone();
         self.start(slot).await;
         self.operator(slot).ready().await.unwrap();
-        before_the_end().await;
+        before_the_end(self).await;
         if let Err(error) = old.stop().await {
             self.ended.push(format!("{pod}: {error}"));
         }

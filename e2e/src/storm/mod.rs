@@ -28,9 +28,9 @@ use fleet::Fleet;
 use plan::Plan;
 pub use report::{Report, Round};
 
-/// How long the field may take to come to rest after the last blow. A thousand resources need a quarter of a minute; what
-/// failed last waits for its backoff, 30 s and more when the API server was away.
-const REST_WITHIN: Duration = Duration::from_mins(6);
+/// How long nothing may come nearer to rest. What failed last waits for its backoff, 30 s and more when the API server was
+/// away; an operator that starts again takes a quarter of a minute to its first write over a thousand resources.
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What to let loose.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub async fn run(cluster: &Rc<Cluster>, options: &Options, tell: &dyn Fn(&str)) 
     fleet.start_all().await;
     tell(&format!("making {} resources", options.resources));
     let field = Field::sow(&own, options.resources).await;
-    field.until_synced(REST_WITHIN, tell).await;
+    field.until_synced(PATIENCE, tell).await;
 
     let mut report = Report::new(options);
     let mut restarts = 0;
@@ -84,7 +84,7 @@ pub async fn run(cluster: &Rc<Cluster>, options: &Options, tell: &dyn Fn(&str)) 
         if let Some(wire) = &wire {
             wire.calm();
         }
-        let found = field.settle(REST_WITHIN, tell).await;
+        let found = field.settle(PATIENCE, tell).await;
         let before = std::mem::replace(&mut restarts, field.restarts().await);
         let (ended, took) = (fleet.take_ended().await, started.elapsed());
         report.rounds.push(Round { number, dealt, restarts: restarts - before, found, ended, took });
@@ -96,7 +96,7 @@ pub async fn run(cluster: &Rc<Cluster>, options: &Options, tell: &dyn Fn(&str)) 
     if report.rounds.iter().all(|round| round.found.is_empty()) {
         // Everything is looked at once more: what would be done twice then is done now.
         tell("a pass over everything");
-        field.look_again(REST_WITHIN, tell).await;
+        field.look_again(PATIENCE, tell).await;
         report.at_rest = field.judge().await;
     }
     fleet.stop_all().await;

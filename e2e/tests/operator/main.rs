@@ -16,12 +16,14 @@ mod oidc;
 mod process;
 mod reasons;
 mod register;
+mod replicas;
 mod requests;
 mod restarts;
 mod rights;
 mod rotation;
 mod secrecy;
 mod silence;
+mod storm;
 mod upgrade;
 
 use std::process::ExitCode;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let scenarios = [
         // The slowest first.
         silence::scenarios(),
+        replicas::scenarios(),
         oidc::scenarios(),
         process::scenarios(),
         rights::scenarios(),
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         metrics::scenarios(),
         requests::scenarios(),
         secrecy::scenarios(),
+        storm::scenarios(),
         vec![process::the_end()],
     ];
     let scenarios = scenarios.into_iter().flatten().collect();
