@@ -16,7 +16,7 @@ use super::page::Page;
 pub struct Alert {
     /// `FerrVaultSecretStale`.
     pub name: &'static str,
-    /// `sync`; empty for an alert without.
+    /// `sync`; `sync or pass` for either; empty for an alert without.
     pub cause: &'static str,
 }
 
@@ -56,13 +56,17 @@ impl Rules {
         self.promtool.is_some()
     }
 
-    /// The expression of an alert.
+    /// The expression of an alert; of several causes, what is true when one of them is.
     pub fn expression(&self, alert: Alert) -> String {
-        let matching = |rule: &&Value| {
-            rule["alert"] == alert.name && rule["labels"]["cause"].as_str().unwrap_or_default() == alert.cause
+        let of = |cause: &str| {
+            let matching = |rule: &&Value| {
+                rule["alert"] == alert.name && rule["labels"]["cause"].as_str().unwrap_or_default() == cause
+            };
+            let rule = self.all.iter().find(matching).unwrap_or_else(|| panic!("the chart has no {alert:?}"));
+            rule["expr"].as_str().unwrap().to_owned()
         };
-        let rule = self.all.iter().find(matching).unwrap_or_else(|| panic!("the chart has no {alert:?}"));
-        let expression = rule["expr"].as_str().unwrap().to_owned();
+        let all: Vec<String> = alert.cause.split(" or ").map(of).collect();
+        let expression = if all.len() == 1 { all.concat() } else { format!("({})", all.join(") or (")) };
         if alert.name == "FerrVaultSecretStale" {
             return expression.replace(&format!("> {STALE_AFTER}"), &format!("> {}", STALE_AFTER / self.haste));
         }

@@ -242,9 +242,8 @@ impl Lab {
 
     /// Looks once a second for so many seconds.
     pub async fn look_on(&self, seconds: u32) {
-        let mut every = tokio::time::interval(EVERY);
         for _ in 0..seconds {
-            every.tick().await;
+            tokio::time::sleep(EVERY).await;
             self.look(|_| ()).await;
         }
     }
@@ -254,10 +253,16 @@ impl Lab {
         judge(&self.looks.borrow())
     }
 
-    /// Whether the other resource had a pass since.
-    pub async fn aside_was_looked_at_since(&self, since: jiff::Timestamp) -> bool {
-        let aside = self.own.scene.get::<FerrVaultSecret>(ASIDE).await;
-        aside.status.and_then(|status| status.last_attempted_at).is_some_and(|at| at.0 > since)
+    /// Whether the other resource has a pass after `since`, within twice its interval from now.
+    pub async fn aside_is_looked_at_since(&self, since: jiff::Timestamp) -> bool {
+        for _ in 0..10 {
+            let aside = self.own.scene.get::<FerrVaultSecret>(ASIDE).await;
+            if aside.status.and_then(|status| status.last_attempted_at).is_some_and(|at| at.0 > since) {
+                return true;
+            }
+            self.look_on(1).await;
+        }
+        false
     }
 
     /// What kubectl prints at this moment.

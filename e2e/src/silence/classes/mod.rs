@@ -72,6 +72,7 @@ pub fn all() -> Vec<Class> {
     vec![
         class!("1", "the right on apps is withdrawn", rights::apps),
         class!("2", "a workload call is never answered", network::workload_call),
+        class!("2b", "a workload is patched and the answer kept back", network::workload_answer),
         class!("3", "the API server is black-holed", network::api_server),
         class!("4", "one watch is silently dead", network::one_watch),
         class!("5", "FerrVault is black-holed", upstream::black_hole),
@@ -89,4 +90,31 @@ pub fn all() -> Vec<Class> {
         hooked(class!("15b", "the clock jumps back by an hour", within::clock_back)),
         class!("16", "the right on secrets is withdrawn", rights::secrets),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_number_stands_for_its_class_and_for_its_other_ways() {
+        let chosen = |number: &str| -> Vec<&str> {
+            all().iter().filter(|class| class.is(number)).map(|class| class.number).collect()
+        };
+        assert_eq!(chosen("8"), ["8", "8b"]);
+        assert_eq!(chosen("8b"), ["8b"]);
+        assert_eq!(chosen("1"), ["1"]);
+        assert!(chosen("17").is_empty());
+    }
+
+    #[test]
+    fn the_page_about_it_has_every_class_and_no_other() {
+        let page = std::fs::read_to_string(xtask::repository::root().join("docs/never-silent.md")).unwrap();
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ")).map(|(number, _)| number);
+        let told: BTreeSet<&str> = rows.filter(|number| number.starts_with(|c: char| c.is_ascii_digit())).collect();
+        let tried = all();
+        assert_eq!(told, tried.iter().map(|class| class.number).collect());
+    }
 }

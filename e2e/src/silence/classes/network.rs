@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ferrvault_api::FerrVaultSecret;
+use http::Method;
 use serde_json::json;
 
 use super::rights::attempt_stands_still;
@@ -29,11 +30,30 @@ pub(super) async fn workload_call(lab: &Lab) -> Trial<'_> {
         ..Signs::default()
     };
     trial.watch(&signs, LIMIT).await;
-    if !lab.aside_was_looked_at_since(now).await {
+    if !lab.aside_is_looked_at_since(now).await {
         trial.fault("I9: the other resource waited for it");
     }
     lab.proxy.heal();
     trial.recover(Instant::now(), RECOVERY).await;
+    trial
+}
+
+/// 2, at its worst: the restart is carried out, and nobody hears of it. It is found out by looking, and not done again.
+pub(super) async fn workload_answer(lab: &Lab) -> Trial<'_> {
+    lab.proxy.spoil(Calls::with_path(format!("/deployments/{WEB}")).method(Method::PATCH), Fault::Swallow);
+    let mut trial = Trial::begin(lab);
+    lab.change().await;
+    trial.recover(Instant::now(), RECOVERY).await;
+    // Well again is more than a template that has changed: it is on record, while the answer is still kept back.
+    let resource = lab.own.scene.get::<FerrVaultSecret>(SHOP).await;
+    let version = lab.own.scene.target(SHOP, &resource, &[("K", lab.value().as_bytes())]).await;
+    let recorded = |resource: &FerrVaultSecret| {
+        let said = resource.status.as_ref().and_then(|status| status.last_rollout_hash.clone());
+        if said.as_ref() == Some(&version) { Ok(()) } else { Err(format!("{said:?}")) }
+    };
+    lab.own.scene.until_it(SHOP, "the restart is on record", recorded).await;
+    trial.printed = lab.kubectl(&["get", "fvs", "-o", "wide"]).await;
+    lab.proxy.heal();
     trial
 }
 
@@ -78,7 +98,7 @@ pub(super) async fn one_watch(lab: &Lab) -> Trial<'_> {
         ..Signs::default()
     };
     trial.watch(&signs, LIMIT).await;
-    if !lab.aside_was_looked_at_since(now).await {
+    if !lab.aside_is_looked_at_since(now).await {
         trial.fault("I9: the other resource waited for it");
     }
     // The kubelet would restart it now. It has to do without: what is new is found by its list.

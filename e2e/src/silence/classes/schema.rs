@@ -88,7 +88,7 @@ pub(super) async fn undecodable(lab: &Lab) -> Trial<'_> {
         ..Signs::default()
     };
     trial.watch(&signs, LIMIT).await;
-    if !lab.aside_was_looked_at_since(now).await {
+    if !lab.aside_is_looked_at_since(now).await {
         trial.fault("I9: the others waited for it");
     }
     odd.delete("odd", &DeleteParams::default()).await.unwrap();

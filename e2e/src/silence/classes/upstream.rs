@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::{LIMIT, RECOVERY, STALE};
+use crate::silence::alerts::Alert;
 use crate::silence::lab::{Lab, SHOP};
 use crate::silence::trial::{Sign, Signs, Trial};
 
@@ -33,7 +34,7 @@ async fn spoiled(lab: &Lab, action: serde_json::Value, signs: Signs) -> Trial<'_
     let mut trial = Trial::begin(lab);
     let now = jiff::Timestamp::now();
     trial.watch(&signs, LIMIT).await;
-    if !lab.aside_was_looked_at_since(now).await {
+    if !lab.aside_is_looked_at_since(now).await {
         trial.fault("I9: the other resource waited for it");
     }
     dev.heal(vault).await;
@@ -49,8 +50,11 @@ pub(super) async fn revoked(lab: &Lab) -> Trial<'_> {
     let mut trial = Trial::begin(lab);
     let now = jiff::Timestamp::now();
     lab.change().await;
-    trial.watch(&signs("Ready False AuthFailed", "AuthFailed"), LIMIT).await;
-    if !lab.aside_was_looked_at_since(now).await {
+    let mut signs = signs("Ready False AuthFailed", "AuthFailed");
+    // It is tried again after five minutes. In haste that is longer than the grace that a pass has.
+    signs.alert = Some(Alert { name: STALE.name, cause: "sync or pass" });
+    trial.watch(&signs, LIMIT).await;
+    if !lab.aside_is_looked_at_since(now).await {
         trial.fault("I9: the other resource waited for it");
     }
     let token = dev.token(&lab.own.scene.vault()).await;

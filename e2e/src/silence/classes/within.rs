@@ -70,9 +70,10 @@ async fn held<'l>(lab: &'l Lab, what: &'static str, signs: Signs) -> Trial<'l> {
     lab.ask_for_a_pass(SHOP).await;
     trial.watch(&signs, LIMIT).await;
     // A restart cures it, as liveness says. The next process is not held.
+    let killed = Instant::now();
     lab.unwish(what);
     lab.restart_operator().await;
-    trial.recover(Instant::now(), RECOVERY).await;
+    trial.recover(killed, RECOVERY).await;
     trial
 }
 
