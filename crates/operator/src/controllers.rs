@@ -98,7 +98,7 @@ impl Controllers {
             operator_key: parts.operator_key,
             memories: secret::Memories::default(),
             attempts: connection::Attempts::default(),
-            events: EventPublisher::new(request, parts.clock.clone(), &parts.instance),
+            events: EventPublisher::new(request, parts.leadership.clone(), parts.clock.clone(), &parts.instance),
             metrics: parts.metrics,
             clock: parts.clock,
             entropy: parts.entropy,

@@ -1,5 +1,8 @@
 //! Events (`events.k8s.io`) about resources and connections: what happened, for people who ask `kubectl describe`.
 //!
+//! Only who leads tells: what a pass finds that slept through the end of its term is about calls that another has made good
+//! long since.
+//!
 //! Best effort by design: an event is sent beside the pass and never fails or delays one. Bounded in number and time;
 //! what does not fit is dropped and counted, because the condition says the same and lasts. A note is composed from
 //! condition messages, which never hold a value.
@@ -18,6 +21,7 @@ use tokio::sync::Semaphore;
 use super::error::deadline;
 use super::message::printable;
 use crate::clock::Clock;
+use crate::leader::Leadership;
 
 /// Longest wait for one event to be taken.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -68,6 +72,7 @@ pub struct Happening {
 #[derive(Clone)]
 pub struct EventPublisher {
     client: Client,
+    leadership: Leadership,
     clock: Clock,
     instance: Arc<str>,
     /// Room for an event at all.
@@ -90,10 +95,11 @@ impl std::fmt::Debug for EventPublisher {
 }
 
 impl EventPublisher {
-    /// A publisher that signs as `instance` (the pod's name).
-    pub fn new(client: Client, clock: Clock, instance: &str) -> Self {
+    /// A publisher that signs as `instance` (the pod's name) and tells nothing while `leadership` is not held.
+    pub fn new(client: Client, leadership: Leadership, clock: Clock, instance: &str) -> Self {
         Self {
             client,
+            leadership,
             clock,
             instance: within_bytes(printable(instance, REASON), REASON).into(),
             room: Arc::new(Semaphore::new(IN_FLIGHT + WAITING)),
@@ -104,6 +110,10 @@ impl EventPublisher {
 
     /// Sends `happening` beside whatever is going on. Returns at once; must be called inside a tokio runtime.
     pub fn publish(&self, happening: Happening) {
+        // Asked here and not when it is sent: what happened while this replica led stays true while it waits for a lane.
+        if !self.leadership.is_leader_now() {
+            return;
+        }
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
             self.counts.lost.fetch_add(1, Ordering::Relaxed);
             return;

@@ -7,6 +7,8 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::cluster::mock::{Reply, api};
+use crate::entropy::Entropy;
+use crate::leader::{Candidate, Elector, LeaseTimes};
 
 fn clock() -> Clock {
     Clock::simulated("2031-05-04T03:02:01Z".parse().unwrap())
@@ -37,7 +39,7 @@ fn created() -> Reply {
 #[tokio::test(start_paused = true)]
 async fn an_event_says_what_happened_to_whom() {
     let (client, requests) = api(|_| created());
-    let events = EventPublisher::new(client, clock(), "operator-0");
+    let events = EventPublisher::new(client, Leadership::always(), clock(), "operator-0");
     events.publish(happening("the token\nwas refused"));
     sleep(Duration::from_millis(1)).await;
     let seen = requests.all();
@@ -60,7 +62,7 @@ async fn an_event_says_what_happened_to_whom() {
 #[tokio::test(start_paused = true)]
 async fn what_is_too_long_is_cut_to_what_the_server_takes() {
     let (client, requests) = api(|_| created());
-    let events = EventPublisher::new(client, clock(), &"i".repeat(300));
+    let events = EventPublisher::new(client, Leadership::always(), clock(), &"i".repeat(300));
     let mut long = happening(&"ä".repeat(2000));
     long.reason = "R".repeat(300);
     long.regarding.name = Some(format!("{}-.x", "n".repeat(218)));
@@ -79,7 +81,7 @@ async fn what_is_too_long_is_cut_to_what_the_server_takes() {
 #[tokio::test(start_paused = true)]
 async fn events_of_one_instant_have_names_of_their_own() {
     let (client, requests) = api(|_| created());
-    let events = EventPublisher::new(client, clock(), "operator-0");
+    let events = EventPublisher::new(client, Leadership::always(), clock(), "operator-0");
     events.publish(happening("one"));
     events.clone().publish(happening("two"));
     sleep(Duration::from_millis(1)).await;
@@ -90,7 +92,7 @@ async fn events_of_one_instant_have_names_of_their_own() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_asked_by_few_at_once_and_given_up_on() {
     let (client, requests) = api(|_| Reply::Never);
-    let events = EventPublisher::new(client, clock(), "operator-0");
+    let events = EventPublisher::new(client, Leadership::always(), clock(), "operator-0");
     for _ in 0..IN_FLIGHT + WAITING + 5 {
         events.publish(happening("x"));
     }
@@ -113,7 +115,7 @@ async fn a_refused_event_is_counted_and_no_more() {
     let refusing = Arc::clone(&refuse);
     let (client, _) =
         api(move |_| if *refusing.lock().unwrap() { Reply::refusal(403, "Forbidden") } else { created() });
-    let events = EventPublisher::new(client, clock(), "operator-0");
+    let events = EventPublisher::new(client, Leadership::always(), clock(), "operator-0");
     events.publish(happening("x"));
     sleep(Duration::from_millis(1)).await;
     assert_eq!(events.lost(), 1);
@@ -121,4 +123,21 @@ async fn a_refused_event_is_counted_and_no_more() {
     events.publish(happening("x"));
     sleep(Duration::from_millis(1)).await;
     assert_eq!(events.lost(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_tells_nothing() {
+    let (client, requests) = api(|_| created());
+    let candidate = Candidate {
+        namespace: "ops".to_owned(),
+        lease: "fv".to_owned(),
+        pod: "second".to_owned(),
+        times: LeaseTimes::default(),
+    };
+    let (_elector, standby) = Elector::new(client.clone(), candidate, clock(), &Entropy::seeded(1));
+    let events = EventPublisher::new(client, standby, clock(), "second");
+    events.publish(happening("no answer within the deadline"));
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(requests.count(), 0);
+    assert_eq!(events.lost(), 0, "nothing is missed: it was not this replica's to tell");
 }
