@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use clap::Parser;
 use ferrvault_e2e::silence::classes::{self, Class};
-use ferrvault_e2e::silence::lab::Mode;
+use ferrvault_e2e::silence::release::Mode;
 use ferrvault_e2e::silence::report::{self, Finding};
 use ferrvault_e2e::silence::{start_cluster, try_class};
 use futures::StreamExt as _;

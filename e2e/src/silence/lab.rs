@@ -5,7 +5,6 @@
 //! through another connection and restarts another Deployment; it tells whether one thing that stands still holds up others.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,10 +13,10 @@ use ferrvault_api::{FerrVaultConnection, FerrVaultSecret};
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use xtask::programs::Operator;
-use xtask::repository;
 
 use super::alerts::Rules;
 use super::look::{Look, Looks};
+use super::release::{self, Mode, Thresholds};
 use crate::canaries::fresh;
 use crate::cluster::Cluster;
 use crate::dev::MadeToken;
@@ -36,52 +35,6 @@ pub const WEB: &str = "web";
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// How the operator is run.
-#[derive(Clone, Debug)]
-pub struct Mode {
-    /// What its patience of minutes is divided by. 1: the program that ships, with the chart's values.
-    pub haste: u32,
-    /// The operator with hooks.
-    pub hooked: Option<PathBuf>,
-}
-
-impl Mode {
-    /// The program that ships, with every threshold as it is.
-    pub fn shipped() -> Self {
-        Self { haste: 1, hooked: None }
-    }
-
-    /// The program that ships; of thresholds only those are short that its flags make so, and those of the alerts.
-    pub fn shipped_in_haste() -> Self {
-        Self { haste: 10, hooked: None }
-    }
-}
-
-impl Thresholds {
-    /// What the chart is given. 45 s are a call to FerrVault with its retries (30.6 s) and a status after it; a minute is the
-    /// least that an alert may wait.
-    fn values(self) -> Value {
-        match self {
-            Self::Default => json!({}),
-            Self::Short => {
-                json!({"reconcileTimeout": "45s", "metrics": {"prometheusRule": {"stuckAfterSeconds": STUCK_AFTER}}})
-            }
-        }
-    }
-}
-
-/// `metrics.prometheusRule.stuckAfterSeconds` where thresholds are short.
-pub const STUCK_AFTER: u32 = 60;
-
-/// Which thresholds the release has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thresholds {
-    /// Those of the chart.
-    Default,
-    /// The shortest that are accepted.
-    Short,
-}
 
 /// One try.
 pub struct Lab {
@@ -110,10 +63,10 @@ impl Lab {
         let values = thresholds.values();
         let own = Own::new(cluster, label, values.clone()).await;
         let proxy = Proxy::start(&cluster.plane.server(), cluster.plane.ca_pem()).await;
-        let rules = rules(&own, &values, if thresholds == Thresholds::Short { mode.haste } else { 1 }).await;
+        let rules = release::rules(&own, &values, if thresholds == Thresholds::Short { mode.haste } else { 1 }).await;
         let hooks = cluster.new_folder("hooks");
         std::fs::write(hooks.join("haste"), mode.haste.to_string()).unwrap();
-        let operator = start(&own, &proxy, &mode, &hooks, "pod-0").await;
+        let operator = release::start(&own, &proxy, &mode, &hooks, "pod-0").await;
         operator.ready().await.unwrap();
         let logs = RefCell::new(vec![operator.process().log().to_owned()]);
         let lab = Self {
@@ -222,7 +175,7 @@ impl Lab {
         self.operator().process().kill().await;
         self.pods.set(self.pods.get() + 1);
         let pod = format!("pod-{}", self.pods.get());
-        let operator = start(&self.own, &self.proxy, &self.mode, &self.hooks, &pod).await;
+        let operator = release::start(&self.own, &self.proxy, &self.mode, &self.hooks, &pod).await;
         self.logs.borrow_mut().push(operator.process().log().to_owned());
         *self.operator.borrow_mut() = Rc::new(operator);
     }
@@ -271,40 +224,6 @@ impl Lab {
         let tools = self.own.scene.cluster.plane.tools();
         tools.kubectl(args).await.unwrap_or_else(|error| error.to_string())
     }
-}
-
-async fn start(own: &Own, proxy: &Proxy, mode: &Mode, hooks: &std::path::Path, pod: &str) -> Operator {
-    let (cluster, release) = (&own.scene.cluster, &own.release);
-    let kubeconfig = cluster.plane.kubeconfig_for_service_account_at(&release.namespace, &release.account, proxy.url());
-    let kubeconfig = kubeconfig.await.unwrap();
-    let log = cluster.new_folder("log").join(format!("{pod}.log"));
-    let shipped = repository::operator_bin();
-    let program = mode.hooked.as_ref().unwrap_or(&shipped);
-    let env: &[(&str, &OsStr)] = &[("FERRVAULT_TEST_HOOKS", hooks.as_os_str())];
-    let env = if mode.hooked.is_some() { env } else { &[] };
-    let operator = Operator::start_program(program, env, &release.deployment, &kubeconfig, pod, &log).await.unwrap();
-    own.scene.log(&log);
-    operator
-}
-
-/// The rules of this very release, as its chart renders them where Prometheus is.
-async fn rules(own: &Own, values: &Value, haste: u32) -> Rules {
-    let cluster = &own.scene.cluster;
-    let mut all = json!({"watchNamespace": own.scene.name, "metrics": {
-        "serviceMonitor": {"enabled": true}, "prometheusRule": {"enabled": true}}});
-    objects::merge(&mut all, values.clone());
-    let folder = cluster.new_folder("rules");
-    let file = folder.join("values.json");
-    std::fs::write(&file, all.to_string()).unwrap();
-    let chart = repository::root().join("charts/ferrvault-operator").display().to_string();
-    let (file, namespace) = (file.display().to_string(), &own.release.namespace);
-    let args = ["template", &own.scene.name, &chart, "-n", namespace, "--kube-version", "1.33.0", "-f", &file];
-    let text = cluster.plane.tools().helm(args).await.unwrap();
-    let documents =
-        text.split("\n---\n").map(|text| serde_saphyr::from_str::<Value>(text.trim_start_matches("---\n")).unwrap());
-    let rule = documents.into_iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
-    let job = format!("{}-metrics", rule["metadata"]["name"].as_str().unwrap());
-    Rules::new(&rule["spec"], namespace, &job, folder, haste)
 }
 
 /// Seconds, for tables.

@@ -11,6 +11,7 @@ pub mod lab;
 pub mod listing;
 pub mod look;
 pub mod page;
+pub mod release;
 pub mod report;
 pub mod trial;
 
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 
 use self::classes::Class;
-use self::lab::{Lab, Mode, Thresholds};
+use self::lab::Lab;
+use self::release::{Mode, Thresholds};
 use self::report::Finding;
 use self::trial::Measured;
 use crate::cluster::Cluster;

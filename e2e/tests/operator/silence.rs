@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ferrvault_e2e::runner::Scenario;
 use ferrvault_e2e::silence::classes;
-use ferrvault_e2e::silence::lab::Mode;
+use ferrvault_e2e::silence::release::Mode;
 use ferrvault_e2e::silence::try_class;
 use ferrvault_e2e::world::World;
 

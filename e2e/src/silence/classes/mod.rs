@@ -11,7 +11,8 @@ use std::time::Duration;
 use futures::future::LocalBoxFuture;
 
 use super::alerts::Alert;
-use super::lab::{Lab, Thresholds};
+use super::lab::Lab;
+use super::release::Thresholds;
 use super::trial::Trial;
 
 /// From the end of a fault until all is well: what is retried is retried every five seconds here, or after a minute by the

@@ -13,6 +13,7 @@
 //! full. Here every wait has an end, each watch backs off for itself, and an object that cannot be read is reported and
 //! passed over instead of stopping the rest.
 
+mod failure;
 mod health;
 mod kinds;
 
@@ -26,8 +27,8 @@ use kube::core::WatchEvent;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::failure::{Ended, Failure, Kind, Place, broken, failure, place_after, resource_name, silent};
 use self::kinds::Watched;
-use super::answers::is_answer;
 use super::backoff::Backoff;
 use super::error::{CallError, deadline, refusal};
 use super::message::{SHOWN, printable};
@@ -84,43 +85,6 @@ pub trait Sink<K>: Send + 'static {
     fn relist_done(&mut self);
     /// The object exists but cannot be read by this version.
     fn undecodable(&mut self, namespace: &str, name: &str, why: &str);
-}
-
-/// How one round of listing and following came to its end.
-enum Ended {
-    /// The server ended the watch as it was asked to.
-    InGoodTime,
-    /// Something is wrong.
-    Failed(Failure),
-}
-
-struct Failure {
-    /// What, naming verb and resource.
-    error: String,
-    /// Whether the place in the history still counts.
-    place: Place,
-    /// Whether the watch had stood before.
-    stood: bool,
-    /// Whether the server itself said so.
-    answered: bool,
-    kind: Kind,
-}
-
-/// What a failure says about the watch itself.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It stood and said nothing.
-    Silence,
-    /// The place to follow from is no longer in the history: what becomes of one that was silent for too long.
-    History,
-    Other,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Kept,
-    Refused,
-    Lost,
 }
 
 struct Watch<W: Watched, S> {
@@ -313,45 +277,6 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
             }
         }
     }
-}
-
-fn place_after(error: &CallError) -> Place {
-    match error {
-        CallError::Gone => Place::Lost,
-        CallError::Refused { .. } | CallError::Invalid { .. } | CallError::NotFound => Place::Refused,
-        // Nothing was said about the place: a transport failure, a missing permission, a busy server.
-        _ => Place::Kept,
-    }
-}
-
-fn failure<W: Watched>(verb: &str, error: &CallError, place: Place, stood: bool) -> Failure {
-    let name = resource_name::<W>();
-    let answered = is_answer(error);
-    let kind = if matches!(error, CallError::Gone) { Kind::History } else { Kind::Other };
-    let error = match error {
-        CallError::NotFound | CallError::Refused { code: 404, .. } => {
-            format!("{verb} {name}: the API server does not serve it; is the CRD installed?")
-        }
-        other => other.user_message_for(&format!("{verb} {name}")),
-    };
-    Failure { error, place, stood, answered, kind }
-}
-
-fn broken<W: Watched>(what: &str) -> Ended {
-    let error = format!("watch {}: {what}", resource_name::<W>());
-    // That it ended was an answer to its opening, which is noted.
-    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind: Kind::Other })
-}
-
-fn silent<W: Watched>() -> Ended {
-    let error = format!("watch {}: neither an event nor a bookmark came in its time", resource_name::<W>());
-    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind: Kind::Silence })
-}
-
-/// `plural.group`, as people type it behind `kubectl get`.
-fn resource_name<W: Watched>() -> String {
-    let (plural, group) = (W::plural(&()), W::group(&()));
-    if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") }
 }
 
 #[cfg(test)]
