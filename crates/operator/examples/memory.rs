@@ -140,7 +140,9 @@ async fn kept(api: &ApiServer) -> Kept {
     let full = HEAP.allocated();
     ctx.memories.forget_all();
     let without_memories = HEAP.allocated();
-    keys.iter().for_each(|key| queues.resources.forget(key));
+    for key in &keys {
+        queues.resources.forget(key);
+    }
     let without_queue = HEAP.allocated();
     drop((ctx, queues));
     let empty = HEAP.allocated();

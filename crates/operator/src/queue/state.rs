@@ -68,12 +68,19 @@ struct Pass {
     /// Whether it was counted as a pass of a slow key.
     slow: bool,
     overtime: bool,
-    /// Its object is gone or made anew: what the pass answers is about something else.
-    forgotten: bool,
-    /// A wake was set from outside meanwhile, of which the pass knows nothing.
-    woken: bool,
+    meanwhile: Meanwhile,
     /// Since when somebody waits for what it does.
     awaited_since: Option<Instant>,
+}
+
+/// What happened to a key while its pass runs, of which the pass knows nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meanwhile {
+    Nothing,
+    /// A wake was set from outside.
+    Woken,
+    /// The object is gone or made anew: whatever the pass answers is about something else.
+    Forgotten,
 }
 
 /// In which lane a key waits, and where in it.
@@ -120,8 +127,10 @@ impl<W: Work> State<W> {
     /// Gives `key` the wake `at`, in the place of the one it had.
     pub(super) fn set_wake(&mut self, key: ObjectKey, group: Arc<str>, work: W, at: Instant) {
         let (key, mut entry) = self.take_out(key, group);
-        if let Phase::Running(pass) = &mut entry.phase {
-            pass.woken = true;
+        if let Phase::Running(pass) = &mut entry.phase
+            && pass.meanwhile == Meanwhile::Nothing
+        {
+            pass.meanwhile = Meanwhile::Woken;
         }
         self.replace_wake(&key, &mut entry, Some((at, work)));
         // No time is needed: a wake makes nothing ready, and what is ready already keeps its place.
@@ -136,7 +145,7 @@ impl<W: Work> State<W> {
             Phase::Idle => {}
             Phase::Ready(standing) => self.lane(standing.urgency).remove(&standing.group, &standing.place),
             Phase::Running(pass) => {
-                (pass.forgotten, pass.woken) = (true, false);
+                pass.meanwhile = Meanwhile::Forgotten;
                 entry.pending = None;
                 self.entries.insert(key.clone(), entry);
             }
@@ -163,7 +172,7 @@ impl<W: Work> State<W> {
             let pending = entry.pending.as_ref().and_then(|pending| pending.0.awaited_since());
             let wake = entry.wake.as_ref().and_then(|wake| wake.work.awaited_since());
             let running = match &entry.phase {
-                Phase::Running(pass) if !pass.forgotten => pass.awaited_since,
+                Phase::Running(pass) if pass.meanwhile != Meanwhile::Forgotten => pass.awaited_since,
                 _ => None,
             };
             [pending, wake, running].into_iter().flatten().min().filter(|since| *since <= now)

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::lane::Group;
 use super::super::limits::{Load, OVERTIME};
 use super::super::{Next, Urgency, Work};
-use super::{Entry, Pass, Phase, State};
+use super::{Entry, Meanwhile, Pass, Phase, State};
 use crate::key::ObjectKey;
 
 /// The furthest that a wake may lie ahead. Timers take no more than some two years, and an interval of a year is a
@@ -85,8 +85,7 @@ impl<W: Work> State<W> {
             group: group.clone(),
             slow,
             overtime: false,
-            forgotten: false,
-            woken: false,
+            meanwhile: Meanwhile::Nothing,
             awaited_since: work.awaited_since(),
         }));
         self.permits.insert((now + OVERTIME, ticket), key.clone());
@@ -114,7 +113,8 @@ impl<W: Work> State<W> {
                 return;
             }
         };
-        let Pass { since, ticket, group, slow, overtime, forgotten, woken, awaited_since: _ } = *pass;
+        let Pass { since, ticket, group, slow, overtime, meanwhile, awaited_since: _ } = *pass;
+        let (forgotten, woken) = (meanwhile == Meanwhile::Forgotten, meanwhile == Meanwhile::Woken);
         self.last_finished = Some(now);
         self.permits.remove(&(since + OVERTIME, ticket));
         let end = |load: &mut Load| {

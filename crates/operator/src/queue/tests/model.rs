@@ -42,6 +42,7 @@ struct Known {
     runs: Option<Runs>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "a model says plainly what is the case; states would be cleverer")]
 struct Runs {
     since: Instant,
     group: Group,
