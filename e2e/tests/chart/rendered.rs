@@ -142,7 +142,11 @@ async fn values_reach_the_flags_and_what_is_off_is_not_there() {
         (&["leaderElection.id=mine"], &["--leader-elect-id=mine"], &["--leader-elect-l", "--leader-elect-r"]),
         (
             &["leaderElection.leaseDuration=30s", "leaderElection.renewDeadline=20s", "leaderElection.retryPeriod=10s"],
-            &["--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=10s"],
+            &[
+                "--leader-elect-lease-duration=30s",
+                "--leader-elect-renew-deadline=20s",
+                "--leader-elect-retry-period=10s",
+            ],
             &[],
         ),
         (&["leaderElection.enabled=false", "leaderElection.leaseDuration=30s"], &[], &["--leader-elect"]),
