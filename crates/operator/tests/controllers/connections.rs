@@ -247,6 +247,22 @@ async fn whoever_comes_to_use_it_is_no_reason_to_probe_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn made_together_with_its_first_resource_it_is_probed_for_itself_and_not_for_the_second() {
+    let room = Room::started().await;
+    room.api.apply(&build::secret(NS, "new-token").key("token", format!("{TOKEN}-new")));
+    room.api.apply(&build::connection(NS, "new").url("http://127.0.0.1:1").token_in("new-token", "token"));
+    room.api.apply(&fvs("first").through("new"));
+    room.run_for(Duration::from_secs(2)).await;
+    let (before, probes) = (room.here(), room.vault.health_checks());
+    room.api.apply(&fvs("second").through("new"));
+    room.run_for(Duration::from_secs(2)).await;
+    assert_eq!(room.ready("second"), "True Synced");
+    let calls = room.calls_since(before);
+    assert!(!calls.iter().any(|call| call.contains("ferrvaultconnections")), "{calls:?}\n{}", room.api.story());
+    assert_eq!(room.vault.health_checks(), probes);
+}
+
+#[tokio::test(start_paused = true)]
 async fn it_is_held_exactly_while_it_is_used() {
     let room = Room::started().await;
     assert!(!held(&room), "nothing refers to it");
