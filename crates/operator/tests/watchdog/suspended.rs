@@ -17,7 +17,7 @@ async fn suspended() -> Ward {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_or_written_whatever_happens_around_it() {
+async fn nothing_is_asked_or_written_whatever_happens_around_it_but_that_a_refresh_waits() {
     let ward = suspended().await;
     let here = ward.api.last_call();
     let reveals = ward.vault.reveals_of("db");
@@ -30,7 +30,10 @@ async fn nothing_is_asked_or_written_whatever_happens_around_it() {
     // The connection goes on being probed, and every list is read anew from time to time.
     let others = ["ferrvaultconnections", "secrets default/token", "LIST "];
     calls.retain(|call| !others.iter().any(|other| call.contains(other)));
-    assert_eq!(calls, Vec::<String>::new());
+    assert_eq!(calls, ["PATCH ferrvaultsecrets/status default/db"]);
+    let said = ward.condition("db", "Ready").unwrap().message;
+    assert!(said.ends_with("; the refresh that was asked for is done then"), "{said}");
+    assert_eq!(ward.fvs("db").status.unwrap().last_handled_refresh, None, "it has not been done");
     assert_eq!(ward.watchdog_calls(), Vec::<String>::new());
     assert_eq!(ward.vault.reveals_of("db"), reveals);
     assert_eq!(ward.fresh("db"), "True Suspended");
