@@ -80,14 +80,14 @@ pub(crate) fn cloud_target(
 pub(crate) fn read_cloud(body: &[u8], asked: &BTreeSet<&str>) -> Result<Answer, VaultError> {
     let answer: wire::CloudAnswer<'_> = wire::decode(body)?;
     let found = answer.secrets.0.into_iter().map(|(name, value)| (Cow::Owned(name), value));
-    judge(asked, found, &answer.missing.unwrap_or_default())
+    judge(asked, found, &answer.missing.unwrap_or_default().0)
 }
 
 /// Reads the answer of mode `ferrvault`.
 pub(crate) fn read_operator(body: &[u8], asked: &BTreeSet<&str>) -> Result<Answer, VaultError> {
     let answer: wire::OperatorAnswer<'_> = wire::decode(body)?;
     let found = answer.hits.0.into_iter().map(|hit| (hit.name, hit.value));
-    judge(asked, found, &answer.missing.unwrap_or_default())
+    judge(asked, found, &answer.missing.unwrap_or_default().0)
 }
 
 /// Decides what the answer says about the keys asked for.

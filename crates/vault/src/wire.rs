@@ -27,7 +27,7 @@ pub(crate) struct CloudAnswer<'a> {
     #[serde(borrow)]
     pub(crate) secrets: Entries<'a>,
     #[serde(borrow, default)]
-    pub(crate) missing: Option<Vec<Cow<'a, str>>>,
+    pub(crate) missing: Option<Bounded<Cow<'a, str>>>,
 }
 
 /// Answer of the reveal in mode `ferrvault`.
@@ -36,7 +36,7 @@ pub(crate) struct OperatorAnswer<'a> {
     #[serde(borrow)]
     pub(crate) hits: Bounded<Hit<'a>>,
     #[serde(borrow, default)]
-    pub(crate) missing: Option<Vec<Cow<'a, str>>>,
+    pub(crate) missing: Option<Bounded<Cow<'a, str>>>,
 }
 
 #[derive(Deserialize)]
@@ -129,6 +129,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 
 /// A list of at most [`MAX_KEYS`] elements.
 pub(crate) struct Bounded<T>(pub(crate) Vec<T>);
+
+impl<T> Default for Bounded<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Bounded<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -226,6 +232,17 @@ mod tests {
         let object = |count: usize| format!("{{{}}}", vec!["\"a\":1"; count].join(","));
         assert_eq!(decode::<Entries<'_>>(object(MAX_KEYS).as_bytes()).unwrap().0.len(), MAX_KEYS);
         assert!(decode::<Entries<'_>>(object(MAX_KEYS + 1).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_is_bounded_like_what_is_there() {
+        let missing = |count: usize| vec!["\"\""; count].join(",");
+        for (count, is_read) in [(MAX_KEYS, true), (MAX_KEYS + 1, false)] {
+            let operator = format!("{{\"hits\":[],\"missing\":[{}]}}", missing(count));
+            assert_eq!(decode::<OperatorAnswer<'_>>(operator.as_bytes()).is_ok(), is_read, "{count}");
+            let cloud = format!("{{\"secrets\":{{}},\"missing\":[{}]}}", missing(count));
+            assert_eq!(decode::<CloudAnswer<'_>>(cloud.as_bytes()).is_ok(), is_read, "{count}");
+        }
     }
 
     #[test]

@@ -49,7 +49,11 @@ pub fn suspended(resource: &FerrVaultSecret) -> Option<Refusal> {
 
 /// Checks the resource by itself, before anything else is read.
 pub fn resource(resource: &FerrVaultSecret) -> Result<(), Refusal> {
-    first(RESOURCE.iter().find_map(|check| check(resource)))
+    let mut found = RESOURCE.iter().filter_map(|check| check(resource));
+    first(found.next().map(|refusal| {
+        // The first is told; what any of them holds back is held back.
+        if found.any(|other| other.holds_restarts) { refusal.holding_restarts() } else { refusal }
+    }))
 }
 
 /// Checks the connection that the resource names. `None`: there is no such connection.
@@ -134,7 +138,7 @@ fn lists_too_long(resource: &FerrVaultSecret) -> Option<Refusal> {
     ];
     let (field, length, limit) = lists.into_iter().find(|(_, length, limit)| length > limit)?;
     let refusal = invalid_spec(format!("{field} has {length} entries, at most {limit} are taken; split the resource"));
-    Some(if limit == MAX_WORKLOADS { refusal.holding_restarts() } else { refusal })
+    Some(if spec.rollout_restart.len() > MAX_WORKLOADS { refusal.holding_restarts() } else { refusal })
 }
 
 /// Whether a Secret of this type grants rights by itself, so that it is neither written nor sent anywhere.

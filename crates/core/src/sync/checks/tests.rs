@@ -184,6 +184,28 @@ fn lists_beyond_what_a_pass_can_bear_are_refused_and_say_the_limit() {
 }
 
 #[test]
+fn what_comes_first_is_told_and_what_holds_a_restart_holds_it_wherever_it_comes() {
+    let holds = |edit: Edit<FerrVaultSecret>| {
+        let mut edited = a_resource();
+        edit(&mut edited);
+        let refusal = super::resource(&edited).unwrap_err();
+        (refusal.message, refusal.holds_restarts)
+    };
+    let (message, held) = holds(|of| of.spec.vault.clear());
+    assert!(message.contains("spec.vault") && !held, "{message}");
+    let (message, held) = holds(|of| {
+        of.spec.vault.clear();
+        of.spec.target = Some(named("a/../x"));
+    });
+    assert!(message.contains("spec.vault") && held, "{message}");
+    let (message, held) = holds(|of| {
+        of.spec.transforms = vec![ferrvault_api::secret::Transform::default(); MAX_TRANSFORMS + 1];
+        of.spec.rollout_restart = vec![workload("api"); MAX_WORKLOADS + 1];
+    });
+    assert!(message.contains("spec.transforms") && held, "{message}");
+}
+
+#[test]
 fn types_that_grant_rights_are_known() {
     for type_ in ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token", "helm.sh/release.v1"] {
         assert!(grants_rights(type_), "{type_}");

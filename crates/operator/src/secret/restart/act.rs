@@ -14,19 +14,29 @@ pub(super) async fn act(
     version: &Version,
     steps: Vec<(WorkloadRef, Step)>,
 ) -> Vec<(WorkloadRef, WorkloadOutcome)> {
-    let made = turns::each(ctx.deadline, steps, |(workload, step)| async move {
-        match step {
+    // Only calls take turns: a list in which all but one are done leaves that one as long as any call has.
+    let (mut outcomes, mut to_stamp) = (Vec::with_capacity(steps.len()), Vec::new());
+    for (place, (workload, step)) in steps.into_iter().enumerate() {
+        let settled = match step {
             Step::Done { paused } => WorkloadOutcome::Restarted { paused },
             Step::Wait => WorkloadOutcome::Missing,
             Step::Fail(why) => WorkloadOutcome::Failed(why),
             Step::Stamp { resource_version, paused } => {
-                stamp(ctx, resource, &workload, &resource_version, version, paused).await
+                to_stamp.push((place, workload, resource_version, paused));
+                continue;
             }
-        }
+        };
+        outcomes.push((place, (workload, settled)));
+    }
+    let made = turns::each(ctx.deadline, ctx.entropy.jitter(), to_stamp, |(_, workload, read_at, paused)| async move {
+        stamp(ctx, resource, &workload, &read_at, version, paused).await
     });
     // Stamped or not: the mark tells the next pass.
     let unanswered = || failed(&CallError::TimedOut);
-    made.await.into_iter().map(|((workload, _), outcome)| (workload, outcome.unwrap_or_else(unanswered))).collect()
+    let stamped = made.await.into_iter();
+    outcomes.extend(stamped.map(|((place, workload, ..), made)| (place, (workload, made.unwrap_or_else(unanswered)))));
+    outcomes.sort_unstable_by_key(|(place, _)| *place);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 async fn stamp(

@@ -21,7 +21,7 @@ pub(in crate::secret) async fn read_workloads(
 ) -> Vec<(WorkloadRef, WorkloadState)> {
     progress.at("reading workloads");
     let listed = distinct(&resource.spec.rollout_restart);
-    let read = turns::each(ctx.deadline, listed, |workload| async move {
+    let read = turns::each(ctx.deadline, ctx.entropy.jitter(), listed, |workload| async move {
         if !checks::is_workload_name(&workload.name) {
             return WorkloadState::Unreadable("no workload can have this name".to_owned());
         }
