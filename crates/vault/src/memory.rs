@@ -62,6 +62,15 @@ pub struct Claim {
     bytes: usize,
 }
 
+/// A place among those that wait. When it is left, the next ones are looked at.
+struct Turn<'a>(&'a AnswerMemory);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.grant();
+    }
+}
+
 /// Whether a claim may be granted now.
 enum Room {
     Enough,
@@ -95,6 +104,8 @@ impl AnswerMemory {
         let (granted, grant) = oneshot::channel();
         self.state().waiting.push_back(Waiting { owner: owner.clone(), bytes, granted });
         self.grant();
+        // However this wait ends, cut off included: whoever stands behind may have what it no longer wants.
+        let _turn = Turn(self);
         match grant.await {
             Ok(claim) => claim,
             // The sender goes with the memory alone, of which this call holds a clone.

@@ -112,6 +112,8 @@ struct Connection {
 struct Look {
     who: String,
     at: Duration,
+    /// How many answers of FerrVault there were by then. Time alone does not tell which came first: it stands still.
+    answers: usize,
     namespace: String,
     name: String,
 }
@@ -194,7 +196,8 @@ impl Ledger {
         }
         if call.resource == "secrets" {
             let (who, at) = (call.who.clone(), call.at);
-            books.looks.push(Look { who, at, namespace: call.namespace.clone(), name: call.name.clone() });
+            let (answers, namespace, name) = (books.answers.len(), call.namespace.clone(), call.name.clone());
+            books.looks.push(Look { who, at, answers, namespace, name });
         }
         if matches!(fault, Fault::StaleAt(_)) {
             books.deceived.push((call.who.clone(), call.at));

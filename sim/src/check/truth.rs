@@ -53,24 +53,25 @@ impl Books {
     /// Whether some process had an answer at `at` that the target equalled since it came.
     fn was_true_at(&self, resource: &Resource, at: Duration) -> bool {
         let until = at + ROUNDING;
-        let asked = |answer: &&Answer| {
+        let asked = |(_, answer): &(usize, &Answer)| {
             answer.vault == resource.vault
                 && same_names(&answer.names, &resource.names)
                 && answer.at <= until
                 && answer.at + LONGEST_PASS >= at
         };
         // The last one of each process: what it was answered before is no longer what it knows.
-        let mut last: Vec<&Answer> = Vec::new();
-        for answer in self.answers.iter().filter(asked) {
-            last.retain(|earlier| earlier.who != answer.who || earlier.at + ROUNDING >= at);
-            last.push(answer);
+        let mut last: Vec<(usize, &Answer)> = Vec::new();
+        for (place, answer) in self.answers.iter().enumerate().filter(asked) {
+            last.retain(|(_, earlier)| earlier.who != answer.who || earlier.at + ROUNDING >= at);
+            last.push((place, answer));
         }
         let history = self.secrets.get(&(resource.namespace.clone(), resource.target.clone()));
         let history = history.map(Vec::as_slice).unwrap_or_default();
-        last.into_iter().any(|answer| {
+        last.into_iter().any(|(place, answer)| {
             let wanted = resource.wanted(&answer.content);
-            // The target was read before FerrVault was asked (rule 4), and need not have been the same since.
-            let looks = self.looks.iter().filter(|look| look.who == answer.who && look.at <= answer.at);
+            // The target was read before FerrVault was asked (rule 4), and need not have been the same since. The restart
+            // stage reads it again, in the same instant.
+            let looks = self.looks.iter().filter(|look| look.who == answer.who && look.answers <= place);
             let looks = looks.filter(|look| look.namespace == resource.namespace && look.name == resource.target);
             let since = looks.map(|look| look.at).max().unwrap_or(answer.at);
             let ends = history.iter().skip(1).map(|(at, _)| *at).chain([Duration::MAX]);

@@ -141,7 +141,10 @@ async fn read_resource(ctx: &Context, key: &ObjectKey, fresh: bool) -> Result<Op
         return Ok(kept);
     }
     match ctx.cluster.read_own::<FerrVaultSecret>(key).await {
-        Ok(found) => Ok(found.map(|resource| ctx.keep(resource))),
+        Ok(Some(found)) => Ok(Some(ctx.keep(found))),
+        // One answer does not end the passes over a resource that the watch has not seen go: a server that has just started
+        // may not know the kind yet. If it is gone, the watch says so, and the next look finds nothing.
+        Ok(None) => Err("reading the resource: it was not found, and no watch has seen it go".to_owned()),
         Err(error) => Err(error.user_message_for("reading the resource")),
     }
 }

@@ -83,6 +83,25 @@ async fn with_one_of_two_workloads_missing_the_other_restarts_once_over_all_fail
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_answer_that_the_resource_is_not_there_does_not_end_its_passes() {
+    let (room, rollouts) = room_with(db()).await;
+    // The target's write is overtaken, so that the next pass reads its resource past the store.
+    let mut ahead = vec![("GET ferrvaultsecrets default/db", 404), (PATCH_SECRET, 409)];
+    room.api.on_call(move |call| match ahead.last() {
+        Some(&(next, code)) if call.who == OPERATOR && call.summary() == next => {
+            ahead.pop();
+            Fault::Refuse(code)
+        }
+        _ => Fault::None,
+    });
+    rotate(&room, 2).await;
+    assert_eq!(rollouts.of("api"), 0);
+    room.run_for(Duration::from_secs(10)).await;
+    room.assert_current("db", "db");
+    assert_eq!((rollouts.of("api"), room.rollout("db").as_str()), (1, "True Restarted"), "{}", room.api.story());
+}
+
+#[tokio::test(start_paused = true)]
 async fn unchanged_content_restarts_once_over_three_passes() {
     let (mut room, rollouts) = room_with(db()).await;
     rotate(&room, 2).await;

@@ -128,6 +128,18 @@ fn who_gives_up_waiting_is_passed_over() {
 }
 
 #[test]
+fn whoever_stood_behind_one_that_gives_up_does_not_wait_for_a_claim_to_end() {
+    let memory = AnswerMemory::of(8 * MIB);
+    let owners: Vec<_> = (0..3).map(|n| owner(&format!("n{n}"), "a")).collect();
+    let (held, _held) = ask_for(&memory, &owners[0], Some(MIB));
+    let (large, large_waits) = ask(&memory, &owners[1]);
+    let (small, mut small_waits) = ask_for(&memory, &owners[2], Some(MIB));
+    assert!(held.is_some() && large.is_none() && small.is_none());
+    drop(large_waits);
+    assert!(poll(&mut small_waits).is_some());
+}
+
+#[test]
 fn a_decoded_answer_keeps_what_its_values_take() {
     let memory = AnswerMemory::of(8 * MIB);
     let (one, other) = (owner("shop", "a"), owner("team", "a"));
