@@ -28,7 +28,7 @@ pub(super) struct Failure {
 /// What a failure says about the watch itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It stood and said nothing.
+    /// It stood and said nothing, however it ended.
     Silence,
     /// The place to follow from is no longer in the history: what becomes of one that was silent for too long.
     History,

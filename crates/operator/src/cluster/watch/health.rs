@@ -18,20 +18,24 @@ pub struct WatchState {
     pub name: String,
     /// Since when there is this watch.
     pub started: Instant,
-    /// When the server last sent anything: a page of the list, an event or a bookmark.
+    /// When the server last sent anything: a page of the list, an event or a bookmark; also when a watch last opened. Of a
+    /// watch that is mute, its own words alone.
     pub last_heard: Option<Instant>,
     /// When the server last said anything at all, a refusal included.
     pub last_answer: Option<Instant>,
-    /// Since when the watch itself has said nothing, although it was opened again for that and the opening was answered.
-    /// Neither that answer nor a list read in its stead is a word of the watch.
+    /// Whether the watch, when it last stood, was given up or came to an end without a word of its own. From then on neither
+    /// an opening nor a list read in its stead is a sign that it works; only a word ends it.
+    pub mute: bool,
+    /// Since when that has been all that is wrong. None while it does not even open: then the server or the network is
+    /// what is wrong, and what they answer tells.
     pub silent_since: Option<Instant>,
     /// Whether the list has been read to its end at least once.
     pub synced: bool,
-    /// Failures since the watch last stood.
+    /// Failures since the watch last stood; of one that is mute, since its last word.
     pub failures: u32,
     /// Failures since the process started.
     pub failures_in_all: u64,
-    /// The last of them, saying which verb on what; gone when the watch stands again.
+    /// The last of them, saying which verb on what; gone with them.
     pub last_error: Option<String>,
     /// How often the list has been read to its end.
     pub lists: u64,
@@ -42,7 +46,7 @@ pub struct WatchState {
 impl WatchState {
     /// How long nothing was heard, refusals not counting.
     pub fn silence(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.silent_since.or(self.last_heard).unwrap_or(self.started))
+        now.saturating_duration_since(self.last_heard.unwrap_or(self.started))
     }
 
     /// How long the server has said nothing at all, not even no.
@@ -58,6 +62,7 @@ impl WatchHealth {
             started: Instant::now(),
             last_heard: None,
             last_answer: None,
+            mute: false,
             silent_since: None,
             synced: false,
             failures: 0,
@@ -78,22 +83,36 @@ impl WatchHealth {
         self.lock().synced
     }
 
-    pub(super) fn heard(&self) {
+    /// A page of a list has come.
+    pub(super) fn page(&self) {
+        let now = Some(Instant::now());
+        let mut state = self.lock();
+        state.last_answer = now;
+        if !state.mute {
+            state.last_heard = now;
+        }
+    }
+
+    /// The watch itself has sent an event or a bookmark.
+    pub(super) fn spoke(&self) {
         let now = Some(Instant::now());
         let mut state = self.lock();
         (state.last_heard, state.last_answer) = (now, now);
+        (state.mute, state.silent_since) = (false, None);
+        (state.failures, state.last_error) = (0, None);
     }
 
-    /// The watch itself has sent something, or come to its end as it should.
-    pub(super) fn spoke(&self) {
-        self.heard();
-        self.lock().silent_since = None;
+    /// The watch stood, and said nothing but what the server had to say against it.
+    pub(super) fn said_nothing(&self) {
+        self.lock().mute = true;
     }
 
-    /// The watch stood, and is given up because nothing came.
+    /// The watch stood, and was given up or came to an end without a word.
     pub(super) fn fell_silent(&self) {
         let mut state = self.lock();
-        let since = state.last_heard.unwrap_or(state.started);
+        state.mute = true;
+        // From the last answer and not from the last word: between the two there may have been an outage.
+        let since = state.last_answer.unwrap_or(state.started);
         state.silent_since.get_or_insert(since);
     }
 
@@ -108,15 +127,17 @@ impl WatchHealth {
         state.lists = state.lists.saturating_add(1);
     }
 
+    /// The watch has opened. After an outage that is a sign of life; after a silence it has yet to prove to be more.
     pub(super) fn stands(&self) {
         let now = Some(Instant::now());
         let mut state = self.lock();
-        // An opening after an outage is a sign of life; one after a silence has yet to prove that it is more than that.
         if state.silent_since.is_none() {
-            (state.last_heard, state.last_answer) = (now, now);
+            state.last_answer = now;
         }
-        state.failures = 0;
-        state.last_error = None;
+        if !state.mute {
+            state.last_heard = now;
+            (state.failures, state.last_error) = (0, None);
+        }
     }
 
     /// Notes a failure; whether it is another than the last one. `answered`: the server itself said so.

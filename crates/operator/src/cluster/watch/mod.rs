@@ -5,7 +5,7 @@
 //!              ┌────┐
 //!   start ──▶ LIST ─┴─ last page ──▶ FOLLOW ── ended by the server in good time ──▶ FOLLOW
 //!              ▲                       │ broken, silent, refused: back off ────────▶ FOLLOW
-//!              └───────────────────────┘ history gone, refused three times, silent twice, or the list is an hour old
+//!              └───────────────────────┘ history gone, refused three times, wordless twice, or the list is an hour old
 //! ```
 //!
 //! The loop is ours and not the library's watcher, which shows no bookmarks (so nobody could tell a quiet watch from a
@@ -61,16 +61,16 @@ const PAGE: u32 = 500;
 /// also for the failures before it to be forgotten: it is the longest backoff.
 const GOOD_TIME: Duration = Duration::from_secs(30);
 
-/// A list older than this is made anew when its watch next ends in good time. A watch promises every event and has been
-/// seen to break that promise; so nothing stays unseen for longer than an hour, at the price of about 10 MB an hour in a
-/// cluster of 10,000 Secrets (1 kB of metadata each).
+/// A list older than this is made anew when its watch next ends, in whatever way. A watch promises every event and has
+/// been seen to break that promise; so nothing stays unseen for longer than an hour, at the price of about 10 MB an hour
+/// in a cluster of 10,000 Secrets (1 kB of metadata each).
 const LIST_AGE: Duration = Duration::from_hours(1);
 
 /// After this many refusals in a row to follow from where we were, list again: the server may never know that place.
 const REFUSALS_BEFORE_LIST: u32 = 3;
 
-/// After this many watches in a row that opened and said nothing, list again, and from then on after each: whatever takes
-/// their words away may take every event. So what is new waits for two minutes, and not until a restart.
+/// After this many watches that opened and ended without a word, list again, and from then on after each until there is
+/// one: whatever takes their words away may take every event. A server in good order sends a bookmark before the end. So what is new waits for two minutes, and not until a restart.
 const SILENCES_BEFORE_LIST: u32 = 2;
 
 /// Where the objects of a watch go. Called from the watch's task, one call after the other; must not block.
@@ -98,7 +98,7 @@ struct Watch<W: Watched, S> {
     listed_at: Instant,
     /// Refusals in a row to follow from there.
     refusals: u32,
-    /// Watches in a row that opened and said nothing.
+    /// Watches since the last word that opened and ended without one.
     silences: u32,
 }
 
@@ -124,7 +124,7 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
     async fn forever(&mut self) {
         loop {
             let ended = self.round().await;
-            if self.listed_at.elapsed() >= LIST_AGE && matches!(ended, Ended::InGoodTime) {
+            if self.listed_at.elapsed() >= LIST_AGE {
                 self.from = None;
             }
             if let Ended::Failed(failure) = ended {
@@ -154,11 +154,29 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
         };
         self.health.stands();
         let opened = Instant::now();
-        let ended = self.follow(stream, opened).await;
+        let mut said = false;
+        let ended = self.follow(stream, opened, &mut said).await;
+        let ended = if said { ended } else { self.without_a_word(ended) };
         if opened.elapsed() >= GOOD_TIME {
             self.backoff.reset();
         }
         ended
+    }
+
+    /// The end of a watch that stood and said nothing: maybe one of many like it, behind something that accepts watches and
+    /// passes none of their words on.
+    fn without_a_word(&self, ended: Ended) -> Ended {
+        match ended {
+            Ended::InGoodTime => silent::<W>(),
+            // No fault of the watch: what comes next is a list.
+            Ended::Failed(failure) if failure.kind == Kind::History => Ended::Failed(failure),
+            // The server said what is wrong. That is an answer, and yet no word of the watch.
+            Ended::Failed(failure) if failure.answered => {
+                self.health.said_nothing();
+                Ended::Failed(failure)
+            }
+            Ended::Failed(failure) => Ended::Failed(Failure { kind: Kind::Silence, ..failure }),
+        }
     }
 
     fn note_place(&mut self, place: Place) {
@@ -179,7 +197,7 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
         loop {
             let listed = deadline(LIST_PAGE_DEADLINE, self.api.list(&params)).await;
             let page = listed.map_err(|error| failure::<W>("list", &error, Place::Lost, false))?;
-            self.health.heard();
+            self.health.page();
             if first {
                 self.sink.relist_started();
                 first = false;
@@ -203,20 +221,26 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
         }
     }
 
-    async fn follow(&mut self, stream: impl Stream<Item = kube::Result<WatchEvent<W>>>, opened: Instant) -> Ended {
+    /// Hands on what the watch tells until it ends. `said` becomes true with its first word: an event or a bookmark.
+    async fn follow(
+        &mut self,
+        stream: impl Stream<Item = kube::Result<WatchEvent<W>>>,
+        opened: Instant,
+        said: &mut bool,
+    ) -> Ended {
         let mut stream = std::pin::pin!(stream);
         loop {
             let event = match tokio::time::timeout(SILENCE_LIMIT, stream.try_next()).await {
                 Ok(Ok(Some(event))) => event,
-                Ok(Ok(None)) if opened.elapsed() >= GOOD_TIME => {
-                    self.spoke();
-                    return Ended::InGoodTime;
-                }
+                Ok(Ok(None)) if opened.elapsed() >= GOOD_TIME => return Ended::InGoodTime,
                 Ok(Ok(None)) => return broken::<W>("ended by the API server soon after it began"),
                 Ok(Err(error)) => return Ended::Failed(failure::<W>("watch", &error.into(), Place::Kept, true)),
                 Err(_) => return silent::<W>(),
             };
-            self.spoke();
+            if !matches!(event, WatchEvent::Error(_)) {
+                *said = true;
+                self.spoke();
+            }
             let version = match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     let version = object.meta().resource_version.clone();
@@ -246,8 +270,8 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
         self.health.spoke();
     }
 
-    /// A silent watch is first opened again from where it was, as after a connection that died: that is all there is to
-    /// most of them.
+    /// A watch that ended without a word is first opened again from where it was, as after a connection that died: that
+    /// is all there is to most of them.
     fn note_kind(&mut self, kind: Kind) {
         match kind {
             Kind::Silence => {
@@ -258,10 +282,7 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
                 }
             }
             Kind::History => {}
-            Kind::Other => {
-                self.silences = 0;
-                self.health.otherwise_wrong();
-            }
+            Kind::Other => self.health.otherwise_wrong(),
         }
     }
 

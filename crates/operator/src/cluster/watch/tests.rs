@@ -319,6 +319,107 @@ async fn a_watch_that_opens_and_never_speaks_is_known_to_be_dead_and_made_good_b
     assert!(state.silence(now) < MINUTE && state.without_answer(now) < MINUTE, "a word ends it");
 }
 
+/// What a watch is answered that opens and ends without a word.
+#[derive(Clone, Copy, Debug)]
+enum Wordless {
+    /// Ended as if in good time.
+    Ended,
+    /// Ended at once.
+    EndedAtOnce,
+    /// Its connection breaks.
+    Broken,
+    /// Told that something is wrong, and ended.
+    Error,
+    /// In turn: ended at once, and refused before it opens.
+    EndedAndRefused,
+}
+
+/// An API server that lists, now with `b`, and whose watches end like this and tell nothing as long as `wordless` holds.
+fn lists_and_ends(how: Wordless, wordless: &Arc<Mutex<bool>>) -> impl FnMut(&Seen) -> Reply + Send + 'static {
+    let (wordless, mut lists, mut watches) = (Arc::clone(wordless), 0, 0);
+    move |seen| {
+        if !seen.is_watch() {
+            lists += 1;
+            return if lists == 1 { list(10, &[]) } else { list(20, &[resource("b", 11)]) };
+        }
+        watches += 1;
+        if matches!(how, Wordless::EndedAndRefused) && watches % 2 == 0 {
+            return Reply::refusal(503, "Unavailable");
+        }
+        let (lines, reply) = Reply::lines();
+        if *wordless.lock().unwrap() {
+            match how {
+                Wordless::EndedAtOnce | Wordless::EndedAndRefused => {}
+                Wordless::Error => {
+                    let status = json!({"kind": "Status", "code": 500, "reason": "InternalError", "message": "no"});
+                    lines.unbounded_send(event("ERROR", &status)).unwrap();
+                }
+                Wordless::Broken => lines.unbounded_send(Line::Broken).unwrap(),
+                Wordless::Ended => ends_after_a_period(lines),
+            }
+        } else {
+            lines.unbounded_send(bookmark(25)).unwrap();
+            ends_after_a_period(lines);
+        }
+        reply
+    }
+}
+
+fn ends_after_a_period(lines: Lines) {
+    tokio::spawn(async move {
+        sleep(Duration::from_secs(u64::from(WATCH_PERIOD_SECONDS))).await;
+        drop(lines);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_opens_and_ends_without_a_word_is_as_dead_as_a_silent_one() {
+    use Wordless::{Broken, Ended, EndedAndRefused, EndedAtOnce, Error};
+    for how in [Ended, EndedAtOnce, Broken, Error, EndedAndRefused] {
+        let wordless = Arc::new(Mutex::new(true));
+        let running = watching(lists_and_ends(how, &wordless));
+        sleep(3 * MINUTE).await;
+        let made_good = running.notes.take().contains(&"+b".to_owned());
+        assert!(made_good || matches!(how, Error), "{how:?}: a list makes good what is not told");
+        sleep(13 * MINUTE).await;
+        let (state, now) = (running.state(), Instant::now());
+        assert!(state.silence(now) >= 15 * MINUTE, "{how:?}: {:?}", state.silence(now));
+        assert!(state.failures >= 10, "{how:?}: openings do not make good {} failures", state.failures);
+        assert!(state.last_error.is_some(), "{how:?}: what is wrong is told");
+        // A refusal is an answer: then a restart cures nothing.
+        if !matches!(how, Error | EndedAndRefused) {
+            assert!(state.without_answer(now) >= 15 * MINUTE, "{how:?}: {:?}", state.without_answer(now));
+        }
+        assert!(running.lists() <= 40, "{how:?}: {} lists in a quarter of an hour", running.lists());
+
+        *wordless.lock().unwrap() = false;
+        // What is left of the last round, the longest backoff, and one refusal more.
+        sleep(3 * MINUTE).await;
+        let (state, now) = (running.state(), Instant::now());
+        assert!(state.silence(now) <= 2 * MINUTE && state.without_answer(now) <= MINUTE, "{how:?}: a word ends it");
+        assert!(state.failures <= 1, "{how:?}: {} failures", state.failures);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_too_old_is_made_anew_however_its_watch_ends() {
+    let running = watching(|seen| {
+        if !seen.is_watch() {
+            return list(10, &[]);
+        }
+        let (lines, reply) = Reply::lines();
+        tokio::spawn(async move {
+            lines.unbounded_send(bookmark(25)).unwrap();
+            sleep(GOOD_TIME / 2).await;
+        });
+        reply
+    });
+    sleep(MINUTE * 59).await;
+    assert_eq!(running.lists(), 1);
+    sleep(2 * MINUTE).await;
+    assert_eq!(running.lists(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_opening_after_an_outage_is_a_sign_of_life() {
     let down = Arc::new(Mutex::new(false));
@@ -342,6 +443,8 @@ async fn a_watch_ended_in_good_time_is_no_failure() {
     let running = watching(answer);
     for _ in 0..5 {
         sleep(Duration::from_secs(u64::from(WATCH_PERIOD_SECONDS))).await;
+        send(&open, bookmark(25));
+        sleep(Duration::from_millis(1)).await;
         open.lock().unwrap().pop();
     }
     sleep(Duration::from_millis(1)).await;
@@ -356,10 +459,8 @@ async fn an_event_that_never_came_is_made_good_within_the_age_of_a_list() {
     let running = watching(move |seen| {
         if seen.is_watch() {
             let (lines, reply) = Reply::lines();
-            tokio::spawn(async move {
-                sleep(Duration::from_secs(u64::from(WATCH_PERIOD_SECONDS))).await;
-                drop(lines);
-            });
+            lines.unbounded_send(bookmark(10)).unwrap();
+            ends_after_a_period(lines);
             return reply;
         }
         lists += 1;
