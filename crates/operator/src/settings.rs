@@ -196,14 +196,18 @@ fn lease_times(args: &Args) -> Result<LeaseTimes, BadSetting> {
         LeaseTimes::SHORTEST_PERIOD,
         "or a leader would do little but renew",
     )?;
-    let renew_deadline = more_than(
+    let renew_deadline = at_least(
         ("--leader-elect-renew-deadline", &args.leader_elect_renew_deadline),
-        retry_period,
-        "the value of --leader-elect-retry-period",
+        LeaseTimes::with_gap(retry_period),
+        "--leader-elect-retry-period and a tenth of it, at least 1s, on top",
     )?;
     let flag = "--leader-elect-lease-duration";
     let value = &*args.leader_elect_lease_duration;
-    let duration = more_than((flag, value), renew_deadline, "the value of --leader-elect-renew-deadline")?;
+    let duration = at_least(
+        (flag, value),
+        LeaseTimes::with_gap(renew_deadline),
+        "--leader-elect-renew-deadline and a tenth of it, at least 1s, on top",
+    )?;
     if duration.subsec_nanos() > 0 || duration > LeaseTimes::LONGEST {
         let expected = "whole seconds, and one hour at most: so long nobody works after a leader was killed";
         return Err(BadSetting::Value { flag, value: value.to_owned(), expected });

@@ -19,6 +19,19 @@ impl LeaseTimes {
     /// little but write.
     pub const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 
+    /// The least that lies between one of the times and the next longer one. A Lease counts in seconds, a clock moves in
+    /// steps and a process is not woken to the moment: below a second that alone could let two lead, or leave a renewal no
+    /// time to succeed in.
+    const SHORTEST_GAP: Duration = Duration::from_secs(1);
+
+    /// Clocks that run unequally drift apart with time: a tenth is far beyond what one does that is not broken.
+    const GAP_SHARE: u32 = 10;
+
+    /// The shortest that the time above `shorter` may be.
+    pub(crate) fn with_gap(shorter: Duration) -> Duration {
+        shorter.saturating_add((shorter / Self::GAP_SHARE).max(Self::SHORTEST_GAP))
+    }
+
     /// The longest that a holder is respected: so long nobody works after it was killed.
     pub const LONGEST: Duration = Duration::from_hours(1);
 }

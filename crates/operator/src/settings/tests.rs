@@ -135,15 +135,36 @@ fn lease_times_are_taken_or_refused_by_what_they_contradict() {
             "10s",
             "10s",
             "5s",
-            "--leader-elect-lease-duration=10s is too short: it has to be more than 10s, the value of \
-             --leader-elect-renew-deadline",
+            "--leader-elect-lease-duration=10s is too short: it has to be at least 11s, --leader-elect-renew-deadline and a \
+             tenth of it, at least 1s, on top",
+        ),
+        (
+            "11s",
+            "10s1ms",
+            "5s",
+            "--leader-elect-lease-duration=11s is too short: it has to be at least 11.0011s, --leader-elect-renew-deadline \
+             and a tenth of it, at least 1s, on top",
+        ),
+        (
+            "65s",
+            "1m",
+            "5s",
+            "--leader-elect-lease-duration=65s is too short: it has to be at least 1m6s, --leader-elect-renew-deadline and \
+             a tenth of it, at least 1s, on top",
+        ),
+        (
+            "15s",
+            "5999ms",
+            "5s",
+            "--leader-elect-renew-deadline=5999ms is too short: it has to be at least 6s, --leader-elect-retry-period and \
+             a tenth of it, at least 1s, on top",
         ),
         (
             "15s",
             "5s",
             "5s",
-            "--leader-elect-renew-deadline=5s is too short: it has to be more than 5s, the value of \
-             --leader-elect-retry-period",
+            "--leader-elect-renew-deadline=5s is too short: it has to be at least 6s, --leader-elect-retry-period and a \
+             tenth of it, at least 1s, on top",
         ),
         (
             "15s",
@@ -173,6 +194,9 @@ fn lease_times_are_taken_or_refused_by_what_they_contradict() {
         ),
     ] {
         assert_eq!(with(duration, deadline, period).unwrap_err(), refused);
+    }
+    for (duration, deadline, period) in [("11s", "10s", "9s"), ("66s", "1m", "5s"), ("3s", "2s", "100ms")] {
+        assert!(with(duration, deadline, period).is_ok(), "{duration} {deadline} {period}: the limits are exact");
     }
     // Who does not elect need not care.
     assert!(check(&["--leader-elect-lease-duration=soon"]).is_ok());
