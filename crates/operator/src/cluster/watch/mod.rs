@@ -70,7 +70,8 @@ const LIST_AGE: Duration = Duration::from_hours(1);
 const REFUSALS_BEFORE_LIST: u32 = 3;
 
 /// After this many watches that opened and ended without a word, list again, and from then on after each until there is
-/// one: whatever takes their words away may take every event. A server in good order sends a bookmark before the end. So what is new waits for two minutes, and not until a restart.
+/// one: whatever takes their words away may take every event. A server in good order sends a bookmark before the end. So
+/// what is new waits for two minutes, and not until a restart.
 const SILENCES_BEFORE_LIST: u32 = 2;
 
 /// Where the objects of a watch go. Called from the watch's task, one call after the other; must not block.
