@@ -15,7 +15,7 @@ use crate::key::ObjectKey;
 /// mistake already.
 const FURTHEST: Duration = Duration::from_hours(365 * 24);
 
-/// From here on a routine key that waits gets every other permit, however much urgent work there is. Urgent work comes
+/// From here on a routine key that waits, and could start, gets every other permit, however much urgent work there is. Urgent work comes
 /// from people; a flood of it that lasts half a minute comes from a machine, and must not make everything else stale.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -62,9 +62,13 @@ impl<W: Work> State<W> {
             return None;
         }
         let (mut urgent, mut routine) = (std::mem::take(&mut self.urgent), std::mem::take(&mut self.routine));
-        let impatient = routine.oldest().is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
-        let routine_first = impatient && self.routine_is_owed;
         let admission = |group: &Group| self.admission(group);
+        let for_long =
+            |since: Option<Instant>| since.is_some_and(|since| now.saturating_duration_since(since) > PATIENCE);
+        // One that only waits for its own group makes nobody impatient. Which those are takes a look at every group, so that
+        // is asked last.
+        let impatient = || for_long(routine.oldest()) && for_long(routine.oldest_startable(admission));
+        let routine_first = self.routine_is_owed && impatient();
         let key = if routine_first {
             routine.take(admission).or_else(|| urgent.take(admission))
         } else {

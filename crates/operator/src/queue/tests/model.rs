@@ -177,7 +177,11 @@ impl Model {
         if !self.limits.allow_any(self.load(|_| true)) {
             return None;
         }
-        let oldest = self.waiting(Urgency::Routine).filter_map(|(_, known)| known.waits).min();
+        let oldest = self
+            .waiting(Urgency::Routine)
+            .filter(|(_, known)| self.may_start(known))
+            .filter_map(|(_, known)| known.waits)
+            .min();
         let impatient = oldest.is_some_and(|(_, since)| now.duration_since(since) > secs(30));
         let routine_first = impatient && self.routine_is_owed;
         let lanes = if routine_first { [1, 0] } else { [0, 1] };

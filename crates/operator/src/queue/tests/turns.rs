@@ -36,6 +36,27 @@ async fn a_flood_of_urgent_work_does_not_starve_routine_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn routine_keys_that_wait_for_their_own_group_make_nobody_impatient() {
+    // A share of one group is 3 of 4 permits and, once those are given back, a quarter of 64 passes: 16 at most.
+    let bench = Bench::new(4, |key: ObjectKey, _| async move {
+        sleep(if key.name.starts_with("stuck") { secs(86_400) } else { Duration::from_millis(500) }).await;
+        Next::Keep
+    });
+    let stuck: Vec<String> = (0..40).map(|n| format!("stuck-{n}")).collect();
+    stuck.iter().for_each(|name| bench.routine(name, "stuck", "x"));
+    bench.until(100.0).await;
+    assert_eq!(bench.queue.snapshot().running.len(), 16);
+    bench.story();
+    // They have waited for long, and for nobody but themselves. A routine key that comes now is as young as it is.
+    (0..8).for_each(|n| bench.add(&format!("urgent-{n}"), &format!("g{n}"), "x"));
+    bench.routine("young", "h", "x");
+    bench.until(110.0).await;
+    let story = bench.story();
+    assert_eq!(story.len(), 9, "{story:?}");
+    assert!(story.last().unwrap().ends_with("young x"), "{story:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_keys_of_a_slow_group_do_not_delay_a_stranger() {
     let bench = Bench::new(32, |key: ObjectKey, _| async move {
         if key.name.starts_with("slow") {
