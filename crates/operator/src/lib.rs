@@ -13,7 +13,10 @@ pub mod controllers;
 pub mod entropy;
 pub mod ferrvault;
 pub mod hardening;
+#[cfg(not(feature = "test-hooks"))]
 mod hooks;
+#[cfg(feature = "test-hooks")]
+pub mod hooks;
 pub mod key;
 pub mod leader;
 pub mod logging;

@@ -6,5 +6,6 @@ use std::process::ExitCode;
 mod shipped;
 
 fn main() -> ExitCode {
+    ferrvault_operator::hooks::arm();
     shipped::main()
 }

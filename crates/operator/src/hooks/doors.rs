@@ -1,6 +1,7 @@
 //! The hooks themselves. Never in a build that ships.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::thread;
@@ -18,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Tasks that block a thread each: more than any machine that runs tests has workers.
 const BLOCKERS: usize = 256;
 
+/// Whether this is the program of the tests. Another that happens to be built with the feature has no doors either.
+static ARMED: AtomicBool = AtomicBool::new(false);
+
 static PASSES_HELD: AtomicBool = AtomicBool::new(false);
 static QUEUES_HELD: AtomicBool = AtomicBool::new(false);
 static RUNTIME_BLOCKED: AtomicBool = AtomicBool::new(false);
@@ -25,10 +29,15 @@ static CLOCK_OFFSET_SECONDS: AtomicI64 = AtomicI64::new(0);
 /// The whole number that every patience of minutes is divided by.
 static HASTE: AtomicU32 = AtomicU32::new(1);
 
-/// Begins to look at the folder, from a thread that nothing here can block. To be called on the main runtime, before any
+/// Lets the doors be opened. For the program of the tests alone, as its first act.
+pub fn arm() {
+    ARMED.store(true, Ordering::Relaxed);
+}
+
+/// Begins to look at the folder, if the doors are armed, from a thread that nothing here can block. To be called on the main runtime, before any
 /// patience is asked for.
 pub(crate) fn start() {
-    let Some(folder) = std::env::var_os(FOLDER).map(std::path::PathBuf::from) else { return };
+    let Some(folder) = folder(std::env::var_os(FOLDER)) else { return };
     HASTE.store(number::<u32>(&folder, "haste").max(1), Ordering::Relaxed);
     tracing::warn!(folder = %folder.display(), "this operator has the hooks of its tests: not for use");
     let runtime = Handle::current();
@@ -46,6 +55,11 @@ pub(crate) fn start() {
             thread::sleep(LOOK);
         }
     });
+}
+
+/// Where wishes are looked for: nowhere unless the doors are armed, whatever the environment says.
+fn folder(named: Option<OsString>) -> Option<PathBuf> {
+    named.filter(|_| ARMED.load(Ordering::Relaxed)).map(PathBuf::from)
 }
 
 /// The number in a file; zero where there is none, or it is being written.
@@ -95,5 +109,18 @@ pub(crate) async fn held_queue<F: Future>(queue: F) -> F::Output {
         if let Ok(ended) = tokio::time::timeout(LOOK, queue.as_mut()).await {
             return ended;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_looked_at_until_the_program_of_the_tests_arms_the_doors() {
+        let named = || Some(OsString::from("wishes"));
+        assert_eq!(folder(named()), None);
+        arm();
+        assert_eq!((folder(named()), folder(None)), (Some(PathBuf::from("wishes")), None));
     }
 }
