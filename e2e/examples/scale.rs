@@ -46,13 +46,14 @@ struct Args {
 async fn main() {
     let args = Args::parse();
     let cluster = Cluster::bare().await;
-    let release = cluster.install("scale-operator", json!({})).await;
+    cluster.create_namespace(NAMESPACE).await;
+    // What the plain client makes lies outside: the operator must neither keep it nor work on it.
+    let release = cluster.install("scale-operator", json!({"watchNamespace": NAMESPACE})).await;
     let operator = cluster.start_operator(&release, "scale-0").await;
     operator.ready().await.unwrap();
     let pid = operator.process().pid();
     println!("idle: {} MB resident", resident_mb(pid));
 
-    cluster.create_namespace(NAMESPACE).await;
     let vault = cluster.dev.vault("scale").await;
     cluster.dev.set(&vault, &[("USER", "app"), ("PASSWORD", "round-0")]).await;
     let token = cluster.dev.token(&vault).await;
@@ -115,7 +116,7 @@ async fn main() {
     operator.stop().await.unwrap();
 }
 
-/// Three writes for each of as many objects of the same size that the operator does not know.
+/// Three writes for each of as many objects of the same size that the operator does not see.
 async fn floor(cluster: &Cluster, count: usize, round: usize) -> f64 {
     let namespace = format!("floor-{round}");
     cluster.create_namespace(&namespace).await;
@@ -128,7 +129,7 @@ async fn floor(cluster: &Cluster, count: usize, round: usize) -> f64 {
         secrets.create(&PostParams::default(), &secret).await.unwrap();
         let workload = objects::typed(objects::workload("Deployment", &name));
         deployments.create(&PostParams::default(), &workload).await.unwrap();
-        // A custom resource whose status nobody else writes: the operator's own kind would be taken up by it.
+        // A custom resource with a status, of a size like that of the operator's own.
         let mut connection = objects::connection("https://floor.invalid");
         connection["metadata"]["name"] = json!(name);
         connections.create(&PostParams::default(), &objects::typed(connection)).await.unwrap();
