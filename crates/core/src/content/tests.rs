@@ -28,6 +28,14 @@ fn nothing_prints_a_value() {
 }
 
 #[test]
+fn content_is_the_same_on_its_way_to_the_data_of_a_secret_and_back() {
+    let held = content(&[("a", "1"), ("b", "2")]);
+    let data = SecretData::from(held.clone());
+    assert_eq!(data.0, held);
+    assert_eq!(Content::from(data), held);
+}
+
+#[test]
 fn sizes_and_keys_are_those_of_what_is_held() {
     let held = content(&[("b", "12345"), ("aa", "")]);
     assert_eq!((held.len(), held.is_empty(), held.total_size()), (2, false, 8));

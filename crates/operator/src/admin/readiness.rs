@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::time::Instant;
+
 use crate::cluster::watch::WatchHealth;
 
 /// A watch that stood once and has failed this often since is told of. Fewer failures are an API server that restarts;
@@ -51,7 +53,7 @@ impl Readiness {
         let health = health.clone();
         self.ask(format!("watch of {}", health.snapshot().name), move || {
             let state = health.snapshot();
-            if state.synced && state.failures < FAILURES_TOLD {
+            if state.synced && (state.failures < FAILURES_TOLD || state.is_made_good(Instant::now())) {
                 return Ok(());
             }
             Err(state.last_error.unwrap_or_else(|| "the first list is not complete".to_owned()))

@@ -28,8 +28,10 @@ pub(super) struct Failure {
 /// What a failure says about the watch itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It stood and said nothing, however it ended.
+    /// It stood and said nothing until it was given up.
     Silence,
+    /// It came to an end, or was ended, before it had said anything. Somebody was there to end it.
+    Wordless,
     /// The place to follow from is no longer in the history: what becomes of one that was silent for too long.
     History,
     Other,
@@ -71,8 +73,16 @@ pub(super) fn broken<W: Watched>(what: &str) -> Ended {
 }
 
 pub(super) fn silent<W: Watched>() -> Ended {
-    let error = format!("watch {}: neither an event nor a bookmark came in its time", resource_name::<W>());
-    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind: Kind::Silence })
+    without_a_word::<W>("neither an event nor a bookmark came in its time", Kind::Silence)
+}
+
+pub(super) fn wordless<W: Watched>() -> Ended {
+    without_a_word::<W>("ended before an event or a bookmark came", Kind::Wordless)
+}
+
+fn without_a_word<W: Watched>(what: &str, kind: Kind) -> Ended {
+    let error = format!("watch {}: {what}", resource_name::<W>());
+    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind })
 }
 
 /// `plural.group`, as people type it behind `kubectl get`.

@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// Lists that are read instead of a watch are this close together at most: its period, the longest wait before a try and
+/// the list itself, twice.
+const MADE_GOOD: Duration = Duration::from_mins(4);
+
 /// A handle on the state of one watch. Clones share it.
 #[derive(Clone, Debug)]
 pub struct WatchHealth(Arc<Mutex<WatchState>>);
@@ -19,12 +23,12 @@ pub struct WatchState {
     /// Since when there is this watch.
     pub started: Instant,
     /// When the server last sent anything: a page of the list, an event or a bookmark; also when a watch last opened. Of a
-    /// watch that is mute, its own words alone.
+    /// watch that is mute, openings do not count; of one that stands silent, its own words alone.
     pub last_heard: Option<Instant>,
     /// When the server last said anything at all, a refusal included.
     pub last_answer: Option<Instant>,
-    /// Whether the watch, when it last stood, was given up or came to an end without a word of its own. From then on neither
-    /// an opening nor a list read in its stead is a sign that it works; only a word ends it.
+    /// Whether the watch, when it last stood, was given up or came to an end without a word of its own. From then on an
+    /// opening is no sign that it works; only a word ends it.
     pub mute: bool,
     /// Since when that has been all that is wrong. None while it does not even open: then the server or the network is
     /// what is wrong, and what they answer tells.
@@ -47,6 +51,12 @@ impl WatchState {
     /// How long nothing was heard, refusals not counting.
     pub fn silence(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.last_heard.unwrap_or(self.started))
+    }
+
+    /// Whether lists, read again and again, make good what a watch does not tell that always ends before its first word: as
+    /// behind a proxy that ends what is idle. Slower and dearer than a watch, and yet nothing is missed.
+    pub fn is_made_good(&self, now: Instant) -> bool {
+        self.mute && self.silent_since.is_none() && self.silence(now) < MADE_GOOD
     }
 
     /// How long the server has said nothing at all, not even no.
@@ -88,7 +98,7 @@ impl WatchHealth {
         let now = Some(Instant::now());
         let mut state = self.lock();
         state.last_answer = now;
-        if !state.mute {
+        if state.silent_since.is_none() {
             state.last_heard = now;
         }
     }
@@ -102,12 +112,12 @@ impl WatchHealth {
         (state.failures, state.last_error) = (0, None);
     }
 
-    /// The watch stood, and said nothing but what the server had to say against it.
+    /// The watch stood, and came to an end without a word, or with none but what the server had to say against it.
     pub(super) fn said_nothing(&self) {
         self.lock().mute = true;
     }
 
-    /// The watch stood, and was given up or came to an end without a word.
+    /// The watch stood, and was given up without a word.
     pub(super) fn fell_silent(&self) {
         let mut state = self.lock();
         state.mute = true;

@@ -27,7 +27,7 @@ use kube::core::WatchEvent;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::failure::{Ended, Failure, Kind, Place, broken, failure, place_after, resource_name, silent};
+use self::failure::{Ended, Failure, Kind, Place, broken, failure, place_after, resource_name, silent, wordless};
 use self::kinds::Watched;
 use super::backoff::Backoff;
 use super::error::{CallError, deadline, refusal};
@@ -168,15 +168,15 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
     /// passes none of their words on.
     fn without_a_word(&self, ended: Ended) -> Ended {
         match ended {
-            Ended::InGoodTime => silent::<W>(),
-            // No fault of the watch: what comes next is a list.
-            Ended::Failed(failure) if failure.kind == Kind::History => Ended::Failed(failure),
+            Ended::InGoodTime => wordless::<W>(),
+            // The one is no fault of the watch, as what comes next is a list; the other is known for what it is.
+            Ended::Failed(failure) if matches!(failure.kind, Kind::History | Kind::Silence) => Ended::Failed(failure),
             // The server said what is wrong. That is an answer, and yet no word of the watch.
             Ended::Failed(failure) if failure.answered => {
                 self.health.said_nothing();
                 Ended::Failed(failure)
             }
-            Ended::Failed(failure) => Ended::Failed(Failure { kind: Kind::Silence, ..failure }),
+            Ended::Failed(failure) => Ended::Failed(Failure { kind: Kind::Wordless, ..failure }),
         }
     }
 
@@ -276,14 +276,23 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
     fn note_kind(&mut self, kind: Kind) {
         match kind {
             Kind::Silence => {
-                self.silences = self.silences.saturating_add(1);
                 self.health.fell_silent();
-                if self.silences >= SILENCES_BEFORE_LIST {
-                    self.from = None;
-                }
+                self.count_silence();
+            }
+            Kind::Wordless => {
+                self.health.said_nothing();
+                self.health.otherwise_wrong();
+                self.count_silence();
             }
             Kind::History => {}
             Kind::Other => self.health.otherwise_wrong(),
+        }
+    }
+
+    fn count_silence(&mut self) {
+        self.silences = self.silences.saturating_add(1);
+        if self.silences >= SILENCES_BEFORE_LIST {
+            self.from = None;
         }
     }
 
