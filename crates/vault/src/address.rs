@@ -27,10 +27,13 @@ pub enum Reachable {
 #[error("the name stands for an address that is not called")]
 pub(crate) struct Metadata;
 
-/// Services of clouds beyond the link: Azure's, Alibaba's, and over IPv6 those of AWS and Google.
+/// Services of clouds beyond the link: Azure's, Alibaba's, and over IPv6 those of Google, Oracle and Scaleway.
 const SERVICES_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
-const SERVICES_V6: [Ipv6Addr; 2] =
-    [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
+const SERVICES_V6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+];
 
 /// Names that clouds give them. Whatever else a name stands for shows when it is resolved.
 const NAMES: [&str; 5] =
@@ -46,7 +49,9 @@ pub(crate) fn is_metadata(address: IpAddr) -> bool {
         IpAddr::V6(address) => {
             address.is_unicast_link_local()
                 || SERVICES_V6.contains(&address)
-                || within(address).is_some_and(is_metadata_v4)
+                // AWS has all of its services of the node in this block: metadata, DNS, time, credentials.
+                || matches!(address.segments(), [0xfd00, 0xec2, ..])
+                || within(address).into_iter().any(is_metadata_v4)
         }
     }
 }
@@ -55,16 +60,24 @@ fn is_metadata_v4(address: Ipv4Addr) -> bool {
     address.is_link_local() || SERVICES_V4.contains(&address)
 }
 
-/// The IPv4 address that an IPv6 address leads to: mapped or compatible, behind NAT64 or 6to4.
-fn within(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 addresses that an IPv6 address may lead to: mapped, translated or compatible, behind NAT64 or 6to4.
+fn within(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let from = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(a, b, c, d)
     };
     match address.segments() {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(from(high, low)),
-        [0x2002, high, low, ..] => Some(from(high, low)),
-        _ => None,
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => vec![from(high, low)],
+        // A network divides its own NAT64 block (RFC 8215) as it likes, and the place of the address depends on how long
+        // its prefix is (RFC 6052, 2.2): 48, 56, 64 or 96 bits, with one byte left out.
+        [0x64, 0xff9b, 1, ..] => {
+            let [.., f, g, _, i, j, k, l, m, n, o] = address.octets();
+            [[f, g, i, j], [g, i, j, k], [i, j, k, l], [l, m, n, o]].map(Ipv4Addr::from).into()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -130,7 +143,16 @@ mod tests {
             ("::1", false),
             ("10.0.0.1", false),
             ("169.253.1.1", false),
-            ("fd00:ec2::253", false),
+            ("fd00:ec2::253", true),
+            ("fd00:ec3::254", false),
+            ("fd00:c1::a9fe:a9fe", true),
+            ("fd00:42::42", true),
+            ("::ffff:0:169.254.169.254", true),
+            ("64:ff9b:1:a9fe:a9:fe00::", true),
+            ("64:ff9b:1:a9:fe:a9fe::", true),
+            ("64:ff9b:1:0:a9:fea9:fe00:0", true),
+            ("64:ff9b:1::a9fe:a9fe", true),
+            ("64:ff9b:1::10.0.0.1", false),
             ("fec0::1", false),
             ("2001:db8::a9fe:a9fe", false),
             ("::ffff:10.0.0.1", false),

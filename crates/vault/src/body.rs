@@ -4,8 +4,11 @@
 //! large one is dropped on the way. What cannot be reached from here are the buffers of the transport itself; the
 //! pieces it hands over are wiped where it gave up its own claim on them.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use reqwest::Response;
+use tokio::time::Instant;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::memory::{AnswerMemory, Claim, FREE_BYTES, Owner};
@@ -20,11 +23,16 @@ pub(crate) const MAX_ERROR_BYTES: usize = 16 * 1024;
 /// First allocation for an answer; it doubles from there, ten times up to the limit.
 const FIRST_ALLOCATION: usize = 4 * 1024;
 
+/// A wait for room ends this much before the attempt does, which would otherwise be called a timeout of FerrVault.
+const ENDS_FIRST: Duration = Duration::from_millis(20);
+
 /// Why a body was not read to its end.
 #[derive(Debug)]
 pub(crate) enum Unread {
     /// Beyond the limit.
     TooLarge { limit: usize },
+    /// What is beyond the first few bytes found no room until it was too late.
+    NoRoom,
     /// The transport or the decompressor failed.
     Broken(reqwest::Error),
 }
@@ -40,8 +48,13 @@ pub(crate) struct Body {
 pub(crate) type Budget<'a> = Option<(&'a AnswerMemory, &'a Owner)>;
 
 /// Reads the body to its end, `limit` bytes at most. With a budget, all beyond the first few bytes waits for its room, and
-/// with it the server.
-pub(crate) async fn read(response: &mut Response, limit: usize, budget: Budget<'_>) -> Result<Body, Unread> {
+/// with it the server; for that until `deadline` and no longer, so that the wait can be told from a slow server's.
+pub(crate) async fn read(
+    response: &mut Response,
+    limit: usize,
+    budget: Budget<'_>,
+    deadline: Instant,
+) -> Result<Body, Unread> {
     // Known beforehand only where nothing was compressed; saves the transfer, decides nothing.
     let length = response.content_length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if length.is_some_and(|length| length > limit) {
@@ -55,7 +68,9 @@ pub(crate) async fn read(response: &mut Response, limit: usize, budget: Budget<'
                 && body.claim.is_none()
                 && let Some((memory, owner)) = budget
             {
-                body.claim = Some(memory.claim(owner, length).await);
+                let until = deadline.checked_sub(ENDS_FIRST).unwrap_or(deadline);
+                let claim = tokio::time::timeout_at(until, memory.claim(owner, length)).await;
+                body.claim = Some(claim.map_err(|_| Unread::NoRoom)?);
             }
             append(&mut body.bytes, &chunk);
         }

@@ -84,6 +84,12 @@ pub enum VaultError {
         /// The time one attempt has.
         limit: Duration,
     },
+    /// The answer is a large one, and other large ones took all the memory there is for them.
+    #[error(
+        "FerrVault's answer is a large one and finds no room beside the other large ones that are being worked on; it is \
+         tried again, and a small one needs no room: name the keys that are needed, or split the vault"
+    )]
+    NoRoom,
     /// An answer that is not what the API promises.
     #[error(
         "FerrVault's answer is not understood: {what}; check that the URL belongs to FerrVault and that no proxy changes answers"
@@ -190,6 +196,7 @@ mod tests {
             (VaultError::AddressRefused, false),
             (VaultError::broken("no JSON"), false),
             (VaultError::TooLarge { limit: 1 }, false),
+            (VaultError::NoRoom, false),
             (VaultError::RedirectRefused { status: 302, to: None }, false),
             (VaultError::UnencodableKey { key: "A,B".into(), why: "comma" }, false),
             (VaultError::UnencodableName { field: "vault", name: String::new(), why: "empty" }, false),

@@ -30,6 +30,7 @@ pub(crate) fn request_failure(error: &reqwest::Error) -> Failure {
 pub(crate) fn unread_body(unread: &Unread) -> VaultError {
     let error = match unread {
         Unread::TooLarge { limit } => return VaultError::TooLarge { limit: *limit },
+        Unread::NoRoom => return VaultError::NoRoom,
         Unread::Broken(error) => error,
     };
     // Whatever the connection does to a body arrives as an error of hyper's; all else is the decompressor's.

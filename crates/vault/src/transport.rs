@@ -90,7 +90,7 @@ impl Call<'_> {
             return Ok(Body::default());
         }
         check_is_json(response.headers(), &self.secrets()).map_err(Failure::sent)?;
-        let read = body::read(&mut response, MAX_ANSWER_BYTES, self.budget).await;
+        let read = body::read(&mut response, MAX_ANSWER_BYTES, self.budget, deadline).await;
         read.map_err(|unread| Failure::sent(unread_body(&unread)))
     }
 
@@ -124,7 +124,7 @@ impl Call<'_> {
 /// A body that is nice to have: within a small limit and a short time, or not at all.
 async fn leftover(response: &mut Response, deadline: Instant) -> Option<Zeroizing<Vec<u8>>> {
     let patience = deadline.min(Instant::now() + ERROR_TEXT_PATIENCE);
-    let read = tokio::time::timeout_at(patience, body::read(response, MAX_ERROR_BYTES, None)).await.ok()?;
+    let read = tokio::time::timeout_at(patience, body::read(response, MAX_ERROR_BYTES, None, patience)).await.ok()?;
     read.ok().map(|body| body.bytes)
 }
 

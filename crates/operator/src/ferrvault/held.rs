@@ -1,8 +1,7 @@
-//! What a pass holds of FerrVault's answer until it ends: the room in memory that the values take, in whatever form they are
-//! by then.
+//! What a pass holds of FerrVault's answer: the room in memory that the values take, in whatever form they are by then.
 //!
-//! Bound to the task of the pass and not to the answer, whose values are moved, transformed, encoded and sent: the end of
-//! the pass is the one moment at which nothing of them is left for certain, however it ends.
+//! Bound to the task of the pass and not to the answer, whose values are moved, transformed, encoded and sent. The end of the
+//! sync stage leaves nothing of them, nor does the end of the pass, however it comes; a restart that hangs holds no room.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -29,7 +28,12 @@ pub(super) fn namespace() -> Arc<str> {
     PASS.try_with(|pass| Arc::clone(&pass.namespace)).unwrap_or_else(|_| Arc::from(""))
 }
 
-/// Keeps `claim` until the pass ends. Outside of a pass it is given back at once.
+/// Gives back what the pass has claimed: the stage that held values has returned.
+pub(crate) fn nothing_is_left() {
+    keep(None);
+}
+
+/// Keeps `claim` until nothing is left of the answer. Outside of a pass it is given back at once.
 pub(super) fn keep(claim: Option<Claim>) {
     let _ = PASS.try_with(|pass| pass.claim.replace(claim));
 }

@@ -16,7 +16,7 @@ use ferrvault_vault::{Bearer, BearerGrant, Endpoint, RevealRequest, Scope, Vault
 use futures::future::BoxFuture;
 
 pub use self::credentials::{Credentials, OidcLimits};
-pub(crate) use self::held::until_the_end;
+pub(crate) use self::held::{nothing_is_left, until_the_end};
 pub use self::http::Http;
 
 /// The questions a pass asks.
@@ -95,6 +95,8 @@ pub fn refusal(error: &VaultError, asked_for: &str) -> Refusal {
         | VaultError::UnencodableValue { .. }
         | VaultError::TooManyNames { .. }
         | VaultError::TooLarge { .. } => Reason::InvalidSpec,
+        // Nothing is wrong with FerrVault: this process did not come to the end of its own work in time.
+        VaultError::NoRoom => Reason::ReconcileTimeout,
         VaultError::ServerError { .. }
         | VaultError::RefusedByTls { .. }
         | VaultError::Unreachable { .. }

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 pub use self::due::{Due, Memories};
 use self::due::{Memory, Stages};
 use crate::context::Context;
+use crate::ferrvault::nothing_is_left;
 use crate::key::ObjectKey;
 use crate::progress::Progress;
 use crate::queue::Next;
@@ -98,7 +99,9 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
     let request = resource.refresh_request().filter(|_| stages.sync).map(str::to_owned);
 
     let (sync, mut held, target_is_ours) = if stages.sync {
-        match sync::run(ctx, &resource, memory.conflicts, progress).await {
+        let ended = sync::run(ctx, &resource, memory.conflicts, progress).await;
+        nothing_is_left();
+        match ended {
             Ok(held) => {
                 let report =
                     SyncReport::Synced { version: held.version.clone(), keys: held.keys.clone(), change: held.change };
