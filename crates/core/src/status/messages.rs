@@ -69,8 +69,8 @@ pub(super) fn at_rest(resource: &FerrVaultSecret, rollouts: &[Rollout], look: Op
     let records: Vec<Rollout> = rollouts.iter().filter(is_listed).cloned().collect();
     let message = if records.is_empty() { "no restart is owed".to_owned() } else { paid(&records) };
     match look.map(looked) {
-        Some(note) if !note.is_empty() => before(message, &note),
-        _ => message,
+        Some(note) => before(message, &note),
+        None => message,
     }
 }
 

@@ -37,3 +37,46 @@ pub(crate) fn nothing_is_left() {
 pub(super) fn keep(claim: Option<Claim>) {
     let _ = PASS.try_with(|pass| pass.claim.replace(claim));
 }
+
+#[cfg(test)]
+mod tests {
+    use ferrvault_core::content::SecretBytes;
+    use ferrvault_vault::{Bearer, Endpoint, RevealRequest, Scope};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::super::{FerrVault, Http};
+    use super::*;
+
+    #[tokio::test]
+    async fn room_for_a_large_answer_is_held_until_nothing_is_left_of_it_or_the_pass_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = Endpoint::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let answer = format!(r#"{{"secrets":{{"A":"{}"}}}}"#, "x".repeat(200_000));
+        let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
+        let server = tokio::spawn(async move {
+            loop {
+                let (mut asked, _) = listener.accept().await.unwrap();
+                // The question is small and arrives in one piece; what it says does not matter.
+                assert!(asked.read(&mut [0; 4096]).await.unwrap() > 0);
+                asked.write_all(head.as_bytes()).await.unwrap();
+                asked.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+
+        let (http, bearer) = (Http::default(), Bearer::new(&SecretBytes::from("fvsat_canary")).unwrap());
+        let (vault, names) = ("prod".to_owned(), vec!["A".to_owned()]);
+        let scope = Scope::Cloud { organization: "acme".into(), project: "shop".into(), namespace: "shop".into() };
+        let request = RevealRequest { scope, vault, names, namespace: None };
+        until_the_end("shop".into(), async {
+            http.reveal(&endpoint, &bearer, &request).await.unwrap();
+            assert!(http.memory().claimed() >= 200_000);
+            nothing_is_left();
+            assert_eq!(http.memory().claimed(), 0, "whatever the pass still waits for");
+            http.reveal(&endpoint, &bearer, &request).await.unwrap();
+        })
+        .await;
+        assert_eq!(http.memory().claimed(), 0);
+        server.abort();
+    }
+}

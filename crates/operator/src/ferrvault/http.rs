@@ -39,6 +39,12 @@ impl Http {
         Self { allowed, ..Self::default() }
     }
 
+    /// The memory that its answers take.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> &AnswerMemory {
+        &self.memory
+    }
+
     fn client(&self, endpoint: &Endpoint) -> Result<VaultClient, VaultError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(endpoint) {

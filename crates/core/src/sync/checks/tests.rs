@@ -203,6 +203,11 @@ fn what_comes_first_is_told_and_what_holds_a_restart_holds_it_wherever_it_comes(
         of.spec.rollout_restart = vec![workload("api"); MAX_WORKLOADS + 1];
     });
     assert!(message.contains("spec.transforms") && held, "{message}");
+    let (message, held) = holds(|of| {
+        of.spec.transforms = vec![ferrvault_api::secret::Transform::default(); MAX_TRANSFORMS + 1];
+        of.spec.rollout_restart = vec![workload("api"); MAX_WORKLOADS];
+    });
+    assert!(message.contains("spec.transforms") && !held, "{message}");
 }
 
 #[test]

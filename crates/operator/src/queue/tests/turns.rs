@@ -43,7 +43,9 @@ async fn routine_keys_that_wait_for_their_own_group_make_nobody_impatient() {
         Next::Keep
     });
     let stuck: Vec<String> = (0..40).map(|n| format!("stuck-{n}")).collect();
-    stuck.iter().for_each(|name| bench.routine(name, "stuck", "x"));
+    for name in &stuck {
+        bench.routine(name, "stuck", "x");
+    }
     bench.until(100.0).await;
     assert_eq!(bench.queue.snapshot().running.len(), 16);
     bench.story();

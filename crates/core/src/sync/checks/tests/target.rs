@@ -80,3 +80,35 @@ fn the_token_key_counts_only_where_the_target_is_the_token_secret() {
     with_oidc(&mut identity, "6f1c8a52-7d0e-4a55-9c52-3f6b1d2e4f60");
     assert_eq!(token_key_in_target(&a_resource(), &identity), None);
 }
+
+#[test]
+fn of_two_that_keep_one_unowned_secret_the_older_one_keeps_it() {
+    let made = |name: &str, at: i64| {
+        let mut made = a_resource();
+        made.metadata.name = Some(name.to_owned());
+        made.metadata.creation_timestamp = Some(crate::fixtures::time(at));
+        made
+    };
+    let unowned = observed(Ownership::Nobody, true, "Opaque");
+    let judged = |target: Option<&ObservedTarget>, keepers: &[FerrVaultSecret]| {
+        unowned_target(&made("m", 50), target, keepers).map_err(|refusal| {
+            assert!(refusal.reason == Reason::TargetConflict && refusal.holds_restarts);
+            refusal.message
+        })
+    };
+    let kept_by = |message: Result<(), String>, name: &str| {
+        let message = message.unwrap_err();
+        assert!(message.contains(&format!("is kept by FerrVaultSecret {name:?}, which is older")), "{message}");
+    };
+    kept_by(judged(Some(&unowned), &[made("z", 49)]), "z");
+    kept_by(judged(Some(&unowned), &[made("b", 49), made("a", 48)]), "a");
+    // Made in the same second, the name decides; who is no older than oneself, oneself above all, is no hindrance.
+    kept_by(judged(Some(&unowned), &[made("l", 50)]), "l");
+    assert_eq!(judged(Some(&unowned), &[made("m", 50), made("n", 50), made("a", 51)]), Ok(()));
+    let mut leaving = made("z", 49);
+    leaving.metadata.deletion_timestamp = Some(crate::fixtures::time(60));
+    assert_eq!(judged(Some(&unowned), &[leaving]), Ok(()));
+    // With an owner there is nothing to settle, and where there is no Secret either.
+    assert_eq!(judged(Some(&observed(Ownership::Ours, true, "Opaque")), &[made("z", 49)]), Ok(()));
+    assert_eq!(judged(None, &[made("z", 49)]), Ok(()));
+}
