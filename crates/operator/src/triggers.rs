@@ -227,10 +227,13 @@ impl Sink<PartialObjectMeta<Secret>> for SecretSink {
         self.token_changed(self.connections.referring(Relation::Token, &key), &Due::sync().awaited());
     }
 
-    /// What was deleted while no watch stood is missing from the list, and nobody else will tell.
+    /// What was deleted while no watch stood is missing from the list, and nobody else will tell. A target that was never
+    /// made is missing as well, and is no reason to ask FerrVault ahead of the schedule.
     fn relist_done(&mut self) {
         let Some(listed) = self.listed.take() else { return };
-        for resource in self.resources.all() {
+        let has_target =
+            |resource: &FerrVaultSecret| resource.status.as_ref().is_some_and(|it| it.content_hash.is_some());
+        for resource in self.resources.all().into_iter().filter(|resource| has_target(resource)) {
             let target = key_of(&resource.metadata).beside(resource.target_name());
             if !listed.contains(&target) {
                 self.queues.resource(&resource, Due::sync(), Urgency::Routine);

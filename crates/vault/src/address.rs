@@ -72,12 +72,13 @@ fn within(address: Ipv6Addr) -> Vec<Ipv4Addr> {
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => vec![from(high, low)],
         // A network divides its own NAT64 block (RFC 8215) as it likes, and where the address stands depends on the length
-        // of its prefix (RFC 6052, 2.2), with the ninth byte left out: so wherever it may stand.
+        // of its prefix (RFC 6052, 2.2), 48, 56, 64 or 96 bits, with the ninth byte left out.
         [0x64, 0xff9b, 1, ..] => {
             let octets = address.octets().into_iter().enumerate();
             let octets: Vec<u8> =
                 octets.filter(|(place, _)| *place >= 6 && *place != 8).map(|(_, octet)| octet).collect();
-            octets.windows(4).filter_map(|four| <[u8; 4]>::try_from(four).ok()).map(Ipv4Addr::from).collect()
+            let places = [0, 1, 2, 5].into_iter().filter_map(|place| octets.get(place..place + 4));
+            places.filter_map(|four| <[u8; 4]>::try_from(four).ok()).map(Ipv4Addr::from).collect()
         }
         _ => Vec::new(),
     }

@@ -23,7 +23,8 @@ pub struct WatchState {
     /// Since when there is this watch.
     pub started: Instant,
     /// When the server last sent anything: a page of the list, an event or a bookmark; also when a watch last opened. Of a
-    /// watch that is mute, openings do not count; of one that stands silent, its own words alone.
+    /// watch that is mute, openings do not count, and of lists only those that came to their end; of one that stands silent,
+    /// its own words alone.
     pub last_heard: Option<Instant>,
     /// When the server last said anything at all, a refusal included.
     pub last_answer: Option<Instant>,
@@ -98,12 +99,12 @@ impl WatchHealth {
         let now = Some(Instant::now());
         let mut state = self.lock();
         state.last_answer = now;
-        if state.silent_since.is_none() {
+        if !state.mute {
             state.last_heard = now;
         }
     }
 
-    /// The watch itself has sent an event or a bookmark.
+    /// The watch itself has sent an event or a bookmark, or has ended when it was asked to.
     pub(super) fn spoke(&self) {
         let now = Some(Instant::now());
         let mut state = self.lock();
@@ -131,8 +132,12 @@ impl WatchHealth {
         self.lock().silent_since = None;
     }
 
+    /// A list has been read to its end.
     pub(super) fn listed(&self) {
         let mut state = self.lock();
+        if state.silent_since.is_none() {
+            state.last_heard = Some(Instant::now());
+        }
         state.synced = true;
         state.lists = state.lists.saturating_add(1);
     }

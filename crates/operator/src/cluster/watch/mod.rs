@@ -66,12 +66,20 @@ const GOOD_TIME: Duration = Duration::from_secs(30);
 /// in a cluster of 10,000 Secrets (1 kB of metadata each).
 const LIST_AGE: Duration = Duration::from_hours(1);
 
+/// A list older than this is made anew where its watch has not had a word to say for as long, although it always ends as it
+/// should: nothing changes, or nothing is told. Where etcd tells of its progress, as it does every ten minutes at least,
+/// there is a word.
+const QUIET_LIST_AGE: Duration = Duration::from_mins(15);
+
+/// A watch that stood for so long and ends was ended as it was asked to: its period, less what clocks and the way take.
+const ASKED_FOR: Duration = Duration::from_secs(WATCH_PERIOD_SECONDS as u64 - 3);
+
 /// After this many refusals in a row to follow from where we were, list again: the server may never know that place.
 const REFUSALS_BEFORE_LIST: u32 = 3;
 
-/// After this many watches that opened and ended without a word, list again, and from then on after each until there is
-/// one: whatever takes their words away may take every event. A server in good order sends a bookmark before the end. So
-/// what is new waits for two minutes, and not until a restart.
+/// After this many watches that opened and ended without a word before their time, list again, and from then on after each
+/// until there is a word: whatever takes their words away may take every event. So what is new waits for two minutes, and
+/// not until a restart.
 const SILENCES_BEFORE_LIST: u32 = 2;
 
 /// Where the objects of a watch go. Called from the watch's task, one call after the other; must not block.
@@ -99,8 +107,10 @@ struct Watch<W: Watched, S> {
     listed_at: Instant,
     /// Refusals in a row to follow from there.
     refusals: u32,
-    /// Watches since the last word that opened and ended without one.
+    /// Watches since the last word that opened and ended without one, and not when they were asked to.
     silences: u32,
+    /// When there was the last word.
+    heard_at: Instant,
 }
 
 impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
@@ -114,6 +124,7 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
             listed_at: Instant::now(),
             refusals: 0,
             silences: 0,
+            heard_at: Instant::now(),
         }
     }
 
@@ -157,23 +168,32 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
         let opened = Instant::now();
         let mut said = false;
         let ended = self.follow(stream, opened, &mut said).await;
-        let ended = if said { ended } else { self.without_a_word(ended) };
+        let ended = if said { ended } else { self.without_a_word(ended, opened) };
         if opened.elapsed() >= GOOD_TIME {
             self.backoff.reset();
         }
         ended
     }
 
-    /// The end of a watch that stood and said nothing: maybe one of many like it, behind something that accepts watches and
-    /// passes none of their words on.
-    fn without_a_word(&self, ended: Ended) -> Ended {
+    /// The end of a watch that stood and said nothing. Where nothing changes there is nothing to say: a bookmark is sent only
+    /// for a version later than the one that was asked from. So an end when it was asked for is in order, and every other
+    /// one may be of many like it, behind something that accepts watches and passes none of their words on.
+    fn without_a_word(&mut self, ended: Ended, opened: Instant) -> Ended {
         match ended {
+            Ended::InGoodTime if opened.elapsed() >= ASKED_FOR => {
+                self.health.spoke();
+                if self.heard_at.elapsed() >= QUIET_LIST_AGE && self.listed_at.elapsed() >= QUIET_LIST_AGE {
+                    self.from = None;
+                }
+                Ended::InGoodTime
+            }
             Ended::InGoodTime => wordless::<W>(),
             // The one is no fault of the watch, as what comes next is a list; the other is known for what it is.
             Ended::Failed(failure) if matches!(failure.kind, Kind::History | Kind::Silence) => Ended::Failed(failure),
             // The server said what is wrong. That is an answer, and yet no word of the watch.
             Ended::Failed(failure) if failure.answered => {
                 self.health.said_nothing();
+                self.count_silence();
                 Ended::Failed(failure)
             }
             Ended::Failed(failure) => Ended::Failed(Failure { kind: Kind::Wordless, ..failure }),
@@ -268,6 +288,7 @@ impl<W: Watched, S: Sink<W::Object>> Watch<W, S> {
 
     fn spoke(&mut self) {
         self.silences = 0;
+        self.heard_at = Instant::now();
         self.health.spoke();
     }
 

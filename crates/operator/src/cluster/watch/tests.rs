@@ -322,8 +322,8 @@ async fn a_watch_that_opens_and_never_speaks_is_known_to_be_dead_and_made_good_b
 /// What a watch is answered that opens and ends without a word.
 #[derive(Clone, Copy, Debug)]
 enum Wordless {
-    /// Ended as if in good time.
-    Ended,
+    /// Ended before it was asked to.
+    EndedEarly,
     /// Ended at once.
     EndedAtOnce,
     /// Its connection breaks.
@@ -355,7 +355,7 @@ fn lists_and_ends(how: Wordless, wordless: &Arc<Mutex<bool>>) -> impl FnMut(&See
                     lines.unbounded_send(event("ERROR", &status)).unwrap();
                 }
                 Wordless::Broken => lines.unbounded_send(Line::Broken).unwrap(),
-                Wordless::Ended => ends_after_a_period(lines),
+                Wordless::EndedEarly => ends_after(lines, ASKED_FOR - Duration::from_secs(1)),
             }
         } else {
             lines.unbounded_send(bookmark(25)).unwrap();
@@ -366,21 +366,25 @@ fn lists_and_ends(how: Wordless, wordless: &Arc<Mutex<bool>>) -> impl FnMut(&See
 }
 
 fn ends_after_a_period(lines: Lines) {
+    ends_after(lines, Duration::from_secs(u64::from(WATCH_PERIOD_SECONDS)));
+}
+
+fn ends_after(lines: Lines, period: Duration) {
     tokio::spawn(async move {
-        sleep(Duration::from_secs(u64::from(WATCH_PERIOD_SECONDS))).await;
+        sleep(period).await;
         drop(lines);
     });
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_opens_and_ends_without_a_word_is_known_to_be_mute_and_made_good_by_lists() {
-    use Wordless::{Broken, Ended, EndedAndRefused, EndedAtOnce, Error};
-    for how in [Ended, EndedAtOnce, Broken, Error, EndedAndRefused] {
+    use Wordless::{Broken, EndedAndRefused, EndedAtOnce, EndedEarly, Error};
+    for how in [EndedEarly, EndedAtOnce, Broken, Error, EndedAndRefused] {
         let wordless = Arc::new(Mutex::new(true));
         let running = watching(lists_and_ends(how, &wordless));
         sleep(3 * MINUTE).await;
         let made_good = running.notes.take().contains(&"+b".to_owned());
-        assert!(made_good || matches!(how, Error), "{how:?}: a list makes good what is not told");
+        assert!(made_good, "{how:?}: a list makes good what is not told");
         sleep(13 * MINUTE).await;
         let (state, now) = (running.state(), Instant::now());
         assert!(state.mute && state.is_made_good(now), "{how:?}: {:?}", state.silence(now));
@@ -397,6 +401,59 @@ async fn a_watch_that_opens_and_ends_without_a_word_is_known_to_be_mute_and_made
         assert!(state.silence(now) <= 2 * MINUTE && state.without_answer(now) <= MINUTE, "{how:?}: a word ends it");
         assert!(state.failures <= 1, "{how:?}: {} failures", state.failures);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_changes_a_watch_has_nothing_to_say_and_is_in_order() {
+    let (late, is_late) = (Arc::new(Mutex::new(false)), MINUTE * 16);
+    let running = watching({
+        let late = Arc::clone(&late);
+        move |seen| {
+            if !seen.is_watch() {
+                return if *late.lock().unwrap() { list(20, &[resource("b", 11)]) } else { list(10, &[]) };
+            }
+            let (lines, reply) = Reply::lines();
+            ends_after_a_period(lines);
+            reply
+        }
+    });
+    sleep(MINUTE * 14).await;
+    let (state, now) = (running.state(), Instant::now());
+    assert_eq!((state.failures_in_all, state.mute, running.lists()), (0, false, 1));
+    assert!(state.silence(now) < MINUTE && state.without_answer(now) < MINUTE);
+    // And yet, should it be that what happened is not told, a list tells it before long.
+    *late.lock().unwrap() = true;
+    sleep(is_late - MINUTE * 14).await;
+    assert!(running.notes.take().contains(&"+b".to_owned()));
+    assert_eq!(running.state().failures_in_all, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_comes_to_its_end_makes_nothing_good() {
+    let mut lists = 0;
+    let running = watching(move |seen| {
+        if seen.is_watch() {
+            // Ended at once.
+            return Reply::lines().1;
+        }
+        lists += 1;
+        if lists == 1 {
+            list(10, &[])
+        } else if seen.parameter("continue").is_some() {
+            Reply::refusal(503, "Unavailable")
+        } else {
+            let metadata = json!({"resourceVersion": "20", "continue": "more"});
+            let kind = "FerrVaultSecretList";
+            let items = [resource("b", 11)];
+            Reply::Json(
+                200,
+                json!({"apiVersion": "ferrvault.com/v1alpha1", "kind": kind, "metadata": metadata, "items": items}),
+            )
+        }
+    });
+    sleep(MINUTE * 10).await;
+    let (state, now) = (running.state(), Instant::now());
+    assert!(state.mute && !state.is_made_good(now) && state.silence(now) >= MINUTE * 8, "{state:?}");
 }
 
 #[tokio::test(start_paused = true)]
