@@ -1,6 +1,8 @@
 //! Input that nobody should write, as far as no condition of `reasons` is provoked by it: what is taken as it is meant,
 //! what is refused before it is stored, and a cluster that lacks kinds or rights.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ferrvault_api::{FerrVaultConnection, FerrVaultSecret};
@@ -123,6 +125,29 @@ async fn what_transforms_leave_of_an_answer_may_be_nothing() {
     room.rest().await;
     assert_eq!(room.ready("json"), "False EmptyAnswer");
     assert!(room.secret("json").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_in_place_of_a_watch_asks_nothing_ahead_of_the_schedule_for_a_target_that_was_never_made() {
+    let room = Room::started().await;
+    room.api.apply(&build::fvs(NS, "db").through("conn").vault("nowhere").every("10h"));
+    room.rest().await;
+    assert_eq!(room.ready("db"), "False VaultNotFound");
+    let (asked, lists) = (room.vault.reveals(), Arc::new(AtomicUsize::new(0)));
+    room.api.on_call({
+        let lists = Arc::clone(&lists);
+        move |call| match call.summary() {
+            summary if call.who == OPERATOR && summary.starts_with("WATCH secrets") => Fault::Refuse(410),
+            summary if call.who == OPERATOR && summary.starts_with("LIST secrets") => {
+                lists.fetch_add(1, Ordering::Relaxed);
+                Fault::None
+            }
+            _ => Fault::None,
+        }
+    });
+    room.run_for(Duration::from_mins(10)).await;
+    assert!(lists.load(Ordering::Relaxed) >= 5, "{lists:?}");
+    assert_eq!(room.vault.reveals(), asked);
 }
 
 #[tokio::test(start_paused = true)]
