@@ -102,6 +102,24 @@ async fn one_answer_that_the_resource_is_not_there_does_not_end_its_passes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_target_that_is_refused_after_its_debt_was_recorded_is_told_of_by_the_same_pass() {
+    let mut room = Room::new();
+    room.api.apply(&build::deployment(NS, "api"));
+    let resource = legacy::stored(&room, db());
+    legacy::target(&room, &resource);
+    let rollouts = Rollouts::watch(&room.api);
+    room.rotate(2);
+    room.times_over(1, PATCH_SECRET, Fault::Refuse(403));
+    room.start().await;
+    let about = |write: &String| [REPORT, PATCH_SECRET].contains(&write.as_str());
+    let writes: Vec<String> = room.writes_since(0).into_iter().filter(about).collect();
+    assert_eq!(writes[..3], [REPORT, PATCH_SECRET, REPORT], "{}", room.api.story());
+    assert!(!room.api.story().contains("409"), "what it says goes by the record\n{}", room.api.story());
+    room.run_for(Duration::from_secs(10)).await;
+    assert_eq!((rollouts.of("api"), room.rollout("db").as_str()), (1, "True Restarted"), "{}", room.api.story());
+}
+
+#[tokio::test(start_paused = true)]
 async fn unchanged_content_restarts_once_over_three_passes() {
     let (mut room, rollouts) = room_with(db()).await;
     rotate(&room, 2).await;
