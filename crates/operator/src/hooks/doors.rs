@@ -34,8 +34,8 @@ pub fn arm() {
     ARMED.store(true, Ordering::Relaxed);
 }
 
-/// Begins to look at the folder, if the doors are armed, from a thread that nothing here can block. To be called on the main runtime, before any
-/// patience is asked for.
+/// Begins to look at the folder, if the doors are armed, from a thread that nothing here can block. To be called on the
+/// main runtime, before any patience is asked for.
 pub(crate) fn start() {
     let Some(folder) = folder(std::env::var_os(FOLDER)) else { return };
     HASTE.store(number::<u32>(&folder, "haste").max(1), Ordering::Relaxed);

@@ -35,6 +35,16 @@ async fn room_with(resource: build::Built) -> (Room, Rollouts) {
     (room, rollouts)
 }
 
+/// What the Go operator left, with nothing on record, and the Deployment `api`. Nobody works on it yet.
+fn unrecorded() -> (Room, Rollouts) {
+    let room = Room::new();
+    room.api.apply(&build::deployment(NS, "api"));
+    let resource = legacy::stored(&room, db());
+    legacy::target(&room, &resource);
+    let rollouts = Rollouts::watch(&room.api);
+    (room, rollouts)
+}
+
 async fn rotate(room: &Room, to: u32) {
     room.rotate(to);
     room.nudge("db").await;
@@ -103,11 +113,7 @@ async fn one_answer_that_the_resource_is_not_there_does_not_end_its_passes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_target_that_is_refused_after_its_debt_was_recorded_is_told_of_by_the_same_pass() {
-    let mut room = Room::new();
-    room.api.apply(&build::deployment(NS, "api"));
-    let resource = legacy::stored(&room, db());
-    legacy::target(&room, &resource);
-    let rollouts = Rollouts::watch(&room.api);
+    let (mut room, rollouts) = unrecorded();
     room.rotate(2);
     room.times_over(1, PATCH_SECRET, Fault::Refuse(403));
     room.start().await;
@@ -134,12 +140,9 @@ async fn unchanged_content_restarts_once_over_three_passes() {
 
 #[tokio::test(start_paused = true)]
 async fn with_every_status_write_refused_the_secret_is_not_rewritten_and_with_writes_allowed_the_workload_restarts() {
-    let mut room = Room::new();
-    room.api.apply(&build::deployment(NS, "api"));
     // Nothing on record yet: what the Secret holds now would be forgotten with its next content.
-    let resource = legacy::stored(&room, db());
-    legacy::target(&room, &resource);
-    let (data, rollouts) = (room.vault.holds("db"), Rollouts::watch(&room.api));
+    let (mut room, rollouts) = unrecorded();
+    let data = room.vault.holds("db");
     room.rotate(2);
     room.api.deny(OPERATOR, "patch", "ferrvaultsecrets/status");
     room.start().await;

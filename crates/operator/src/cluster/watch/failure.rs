@@ -67,21 +67,20 @@ pub(super) fn failure<W: Watched>(verb: &str, error: &CallError, place: Place, s
 }
 
 pub(super) fn broken<W: Watched>(what: &str) -> Ended {
-    let error = format!("watch {}: {what}", resource_name::<W>());
-    // That it ended was an answer to its opening, which is noted.
-    Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind: Kind::Other })
+    ended::<W>(what, Kind::Other)
 }
 
 pub(super) fn silent<W: Watched>() -> Ended {
-    without_a_word::<W>("neither an event nor a bookmark came in its time", Kind::Silence)
+    ended::<W>("neither an event nor a bookmark came in its time", Kind::Silence)
 }
 
 pub(super) fn wordless<W: Watched>() -> Ended {
-    without_a_word::<W>("ended before an event or a bookmark came", Kind::Wordless)
+    ended::<W>("ended before an event or a bookmark came", Kind::Wordless)
 }
 
-fn without_a_word<W: Watched>(what: &str, kind: Kind) -> Ended {
+fn ended<W: Watched>(what: &str, kind: Kind) -> Ended {
     let error = format!("watch {}: {what}", resource_name::<W>());
+    // Where it came to an end, that was an answer to its opening, which is noted.
     Ended::Failed(Failure { error, place: Place::Kept, stood: true, answered: false, kind })
 }
 

@@ -15,8 +15,9 @@ use crate::key::ObjectKey;
 /// mistake already.
 const FURTHEST: Duration = Duration::from_hours(365 * 24);
 
-/// From here on a routine key that waits, and could start, gets every other permit, however much urgent work there is. Urgent work comes
-/// from people; a flood of it that lasts half a minute comes from a machine, and must not make everything else stale.
+/// From here on a routine key that waits, and could start, gets every other permit, however much urgent work there is.
+/// Urgent work comes from people; a flood of it that lasts half a minute comes from a machine, and must not make
+/// everything else stale.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl<W: Work> State<W> {
