@@ -84,6 +84,8 @@ pub struct FerrVaultSecretSpec {
     pub rollout_restart: Vec<WorkloadRef>,
     /// Applied in order to what FerrVault answered.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    // As many as a pass applies. The API server estimates the cost of the rules of a step from it as well.
+    #[schemars(length(max = 64))]
     pub transforms: Vec<Transform>,
     /// True leaves the resource, its Secret and its workloads alone until it is false again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,8 +169,27 @@ impl std::fmt::Display for WorkloadRef {
 //
 // Flat, as the Go operator stored it. `type` stays text so that an object with a type this version does not know is
 // still readable and can be reported on, instead of failing the whole list it comes in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+//
+// The rules are for who writes one now: a step that reads `key` where `keys` was meant would do something else than it
+// says. Stored objects that break one keep working as they did, as long as nobody edits the list.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[schemars(transform = null_is_absent)]
+#[x_kube(validation = (
+    "has(self.value) && self.value != '' ? self.type in ['prefix', 'suffix'] : !(self.type in ['prefix', 'suffix'])",
+    "prefix and suffix need a value, and no other type has one"
+))]
+#[x_kube(validation = (
+    "self.type == 'rename' ? has(self.from) && self.from != '' && has(self.to) && self.to != '' : !has(self.from) && !has(self.to)",
+    "rename needs from and to, and no other type has them"
+))]
+#[x_kube(validation = (
+    "self.type == 'jsonExpand' ? has(self.key) && self.key != '' : !has(self.key)",
+    "jsonExpand needs key, and no other type has it; base64Decode takes a list, keys"
+))]
+#[x_kube(validation = (
+    "!has(self.keys) || size(self.keys) == 0 || self.type == 'base64Decode'",
+    "only base64Decode has keys; jsonExpand takes one, key"
+))]
 pub struct Transform {
     /// `prefix`, `suffix`, `rename`, `base64Decode` or `jsonExpand`.
     #[serde(rename = "type")]

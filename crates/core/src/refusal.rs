@@ -19,6 +19,8 @@ pub struct Refusal {
     /// Whether a restart that is owed has to wait as well: what is wrong is the target, or the list of workloads, or the
     /// resource is to be left alone.
     pub holds_restarts: bool,
+    /// Whether the pass saw that the target does not hold what the last success put there.
+    pub target_is_lost: bool,
 }
 
 /// When a refused stage is tried again.
@@ -41,6 +43,7 @@ impl Refusal {
             missing_keys: Vec::new(),
             retry: Retry::ByReason,
             holds_restarts: false,
+            target_is_lost: false,
         }
     }
 
@@ -65,9 +68,14 @@ impl Refusal {
         self
     }
 
-    /// Whether a condition may stay True through it: the data was right and nothing says that it no longer is.
+    /// Whether it passes by itself, so that the last success is worth telling.
     pub const fn is_transient(&self) -> bool {
         matches!(self.reason, Reason::Unreachable | Reason::RateLimited | Reason::ReconcileTimeout)
+    }
+
+    /// Whether a condition may stay True through it: the data was right and nothing says that it no longer is.
+    pub const fn leaves_ready(&self) -> bool {
+        self.is_transient() && !self.target_is_lost
     }
 }
 

@@ -45,11 +45,11 @@ impl Queues {
 pub fn stores(queues: &Queues, credentials: Arc<Credentials>) -> (Kept<FerrVaultSecret>, Kept<FerrVaultConnection>) {
     let resources = {
         let queues = queues.clone();
-        Kept::new(move |change| resource_changed(&queues, change))
+        Kept::new(move |resources, change| resource_changed(&queues, resources, change))
     };
     let connections = {
         let (queues, resources) = (queues.clone(), resources.clone());
-        Kept::new(move |change| connection_changed(&queues, &resources, &credentials, change))
+        Kept::new(move |_, change| connection_changed(&queues, &resources, &credentials, change))
     };
     (resources, connections)
 }
@@ -90,7 +90,7 @@ fn first_look(resource: &FerrVaultSecret) -> Due {
     if never || edited || resource.refresh_is_due() { Due::sync().awaited() } else { Due::sync() }
 }
 
-fn resource_changed(queues: &Queues, change: Change<FerrVaultSecret>) {
+fn resource_changed(queues: &Queues, resources: &Kept<FerrVaultSecret>, change: Change<FerrVaultSecret>) {
     let connection = |resource: &FerrVaultSecret| {
         let key = key_of(&resource.metadata).beside(resource.spec.connection_ref.name.as_str());
         queues.check(key, Check::Users, Urgency::Now);
@@ -110,6 +110,9 @@ fn resource_changed(queues: &Queues, change: Change<FerrVaultSecret>) {
             if edited || refresh {
                 queues.resource(&new, Due::sync().awaited(), Urgency::Now);
             }
+            if edited {
+                rivals(queues, resources, &old);
+            }
             if old.spec.connection_ref != new.spec.connection_ref {
                 connection(&old);
                 connection(&new);
@@ -118,7 +121,19 @@ fn resource_changed(queues: &Queues, change: Change<FerrVaultSecret>) {
         // The pass finds nothing, forgets what was remembered, and leaves no wake.
         Change::Removed(old) => {
             queues.resource(&old, Due::sync(), Urgency::Routine);
+            rivals(queues, resources, &old);
             connection(&old);
+        }
+    }
+}
+
+/// Others that want the Secret which `keeper` kept: it may be theirs now, and until then each says that it is not.
+fn rivals(queues: &Queues, resources: &Kept<FerrVaultSecret>, keeper: &FerrVaultSecret) {
+    let own = key_of(&keeper.metadata);
+    let wanted = resources.referring(Relation::Target, &own.beside(keeper.target_name()));
+    for rival in wanted.into_iter().filter(|key| *key != own) {
+        if let Some(rival) = resources.get(&rival) {
+            queues.resource(&rival, Due::sync(), Urgency::Now);
         }
     }
 }

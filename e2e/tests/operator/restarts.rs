@@ -138,7 +138,7 @@ async fn a_paused_deployment_is_stamped_and_said_to_be_paused(scene: &Scene) {
     scene
         .until_it("shop", "says that it is paused", |now: &FerrVaultSecret| {
             let told = message(now, condition::ROLLOUT_RESTARTED);
-            if told.contains("Deployment/web is paused") { Ok(()) } else { Err(told) }
+            if told.contains("Deployment/web was paused at ") { Ok(()) } else { Err(told) }
         })
         .await;
 }

@@ -27,6 +27,11 @@ async fn admission_refuses_what_can_never_work_and_says_what_to_change() {
 
     let base = json!({"connectionRef": {"name": "main"}, "vault": "db"});
     let interval = |text: &str| with(&base, "refreshInterval", json!(text));
+    let step = |step: Value| with(&base, "transforms", json!([step]));
+    let prefix = "prefix and suffix need a value, and no other type has one";
+    let rename = "rename needs from and to, and no other type has them";
+    let key = "jsonExpand needs key, and no other type has it; base64Decode takes a list, keys";
+    let keys = "only base64Decode has keys; jsonExpand takes one, key";
     let words = "refreshInterval must be a duration such as 30m or 1h30m, not negative";
     judge(
         &kinds,
@@ -59,6 +64,26 @@ async fn admission_refuses_what_can_never_work_and_says_what_to_change() {
                 "a transform that nobody knows",
                 with(&base, "transforms", json!([{"type": "rot13"}])),
                 Err(r#"supported values: "prefix", "suffix", "rename", "base64Decode", "jsonExpand""#),
+            ),
+            ("a prefix", step(json!({"type": "prefix", "value": "A_"})), Ok(())),
+            ("a suffix", step(json!({"type": "suffix", "value": "_A"})), Ok(())),
+            ("a rename", step(json!({"type": "rename", "from": "a", "to": "b"})), Ok(())),
+            ("all to decode", step(json!({"type": "base64Decode"})), Ok(())),
+            ("some to decode", step(json!({"type": "base64Decode", "keys": ["a"], "key": null})), Ok(())),
+            ("one to expand", step(json!({"type": "jsonExpand", "key": "a", "keys": []})), Ok(())),
+            ("a prefix of nothing", step(json!({"type": "prefix", "value": ""})), Err(prefix)),
+            ("a suffix without a value", step(json!({"type": "suffix"})), Err(prefix)),
+            ("a value to rename", step(json!({"type": "rename", "from": "a", "to": "b", "value": "c"})), Err(prefix)),
+            ("a rename to nothing", step(json!({"type": "rename", "from": "a", "to": ""})), Err(rename)),
+            ("a rename from nothing", step(json!({"type": "rename", "to": "a"})), Err(rename)),
+            ("a prefix from", step(json!({"type": "prefix", "value": "a", "from": "b"})), Err(rename)),
+            ("one key to decode", step(json!({"type": "base64Decode", "key": "a"})), Err(key)),
+            ("nothing to expand", step(json!({"type": "jsonExpand"})), Err(key)),
+            ("many keys to expand", step(json!({"type": "jsonExpand", "key": "a", "keys": ["b"]})), Err(keys)),
+            (
+                "more steps than a pass applies",
+                with(&base, "transforms", json!(vec![json!({"type": "base64Decode"}); 65])),
+                Err("must have at most 64 items"),
             ),
             (
                 "nothing where something may be",

@@ -71,6 +71,8 @@ async fn whatever_the_go_schema_let_in_still_takes_a_status_after_the_upgrade() 
         secret("empty-interval", interval("")),
         secret("empty-workload", with(&base, "rolloutRestart", json!([{"kind": "Deployment", "name": ""}]))),
         secret("workload-twice", with(&base, "rolloutRestart", twice)),
+        secret("stray-field", with(&base, "transforms", json!([{"type": "base64Decode", "key": "A", "value": "x"}]))),
+        secret("empty-prefix", with(&base, "transforms", json!([{"type": "prefix"}, {"type": "rename"}]))),
         connection("token", with(&url, "tokenSecretRef", token.clone())),
         connection("no-credential", url.clone()),
         connection("both-credentials", with(&with(&url, "tokenSecretRef", token), "oidc", both)),
@@ -121,6 +123,10 @@ async fn whatever_the_go_schema_let_in_still_takes_a_status_after_the_upgrade() 
     let plain = kinds.secrets.get("plain").await.unwrap().data;
     assert_eq!(plain["status"]["syncedKeys"], json!(["A", "B"]));
     assert_eq!(plain["spec"]["refreshInterval"], "1h", "what the old default wrote is the user's now");
+
+    // What lies beside it may be edited, as Argo CD does when it applies the whole again.
+    let edit = json!({"spec": {"vault": "other"}});
+    kinds.secrets.patch("stray-field", &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
 
     // Broken is forgiven only as long as it stays as it was.
     let edit = json!({"spec": {"refreshInterval": "-2s"}});

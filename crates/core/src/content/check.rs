@@ -18,7 +18,7 @@ const NAMED_KEYS: usize = 3;
 pub enum ContentViolation {
     /// A key that Kubernetes refuses.
     #[error(
-        "key {} is not a valid key of a Secret: {rule}; use `transforms` (`rename` or `prefix`) to give it another name",
+        "key {} is not a valid key of a Secret: {rule}; give it another name by `transforms`: `rename`, or another `prefix`",
         Quoted(.key)
     )]
     InvalidKey {

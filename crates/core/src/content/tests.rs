@@ -75,7 +75,7 @@ fn the_message_names_the_key_and_what_to_do() {
     let message = content(&[("db/pass\n", CANARY)]).check_for_secret()[0].to_string();
     assert_eq!(
         message,
-        r#"key "db/pass\n" is not a valid key of a Secret: only letters, digits, `-`, `_` and `.` are allowed; use `transforms` (`rename` or `prefix`) to give it another name"#
+        r#"key "db/pass\n" is not a valid key of a Secret: only letters, digits, `-`, `_` and `.` are allowed; give it another name by `transforms`: `rename`, or another `prefix`"#
     );
 }
 

@@ -23,5 +23,7 @@ fn only_what_passes_by_itself_leaves_a_condition_true() {
         let expected = transient.contains(&reason);
         assert_eq!(Refusal::new(reason, "why").is_transient(), expected, "{reason}");
         assert_eq!(Refusal::passing(reason, "why").is_transient(), expected, "{reason}, however it is retried");
+        let lost = Refusal { target_is_lost: true, ..Refusal::new(reason, "why") };
+        assert_eq!((Refusal::new(reason, "why").leaves_ready(), lost.leaves_ready()), (expected, false), "{reason}");
     }
 }

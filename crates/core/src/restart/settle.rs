@@ -63,7 +63,7 @@ fn entry(
         WorkloadOutcome::Restarted { paused: true } => (
             RolloutState::Restarted,
             current.as_str().to_owned(),
-            "stamped; rollout is paused, so its pods change when it is resumed".to_owned(),
+            "stamped while its rollout was paused; resuming it restarts its pods".to_owned(),
         ),
         WorkloadOutcome::Missing => (RolloutState::Waiting, earlier_hash(), DOES_NOT_EXIST.to_owned()),
         WorkloadOutcome::Overtaken => {

@@ -63,7 +63,7 @@ impl<'r> Draft<'r> {
             self.status.missing_keys.clone_from(&refusal.missing_keys);
         }
         let synced = self.before.observed_generation == Some(self.generation) && self.is_true(condition::READY);
-        let stays_true = refusal.is_transient() && synced;
+        let stays_true = refusal.leaves_ready() && synced;
         let message = match &self.before.last_synced_at {
             Some(Time(at)) if refusal.is_transient() => messages::with_last_success(&refusal.message, *at),
             _ => refusal.message.clone(),

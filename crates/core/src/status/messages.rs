@@ -49,7 +49,11 @@ pub(super) fn paid(rollouts: &[Rollout]) -> String {
     let paused: Vec<String> = rollouts
         .iter()
         .filter(|entry| !entry.message.is_empty())
-        .map(|entry| format!("{}/{} is paused", entry.kind, entry.name))
+        // Nobody looks whether it was resumed since: what is said has to stay true then.
+        .map(|entry| {
+            let at = seconds(entry.since.0);
+            format!("{}/{} was paused at {at}, and resuming it restarts its pods", entry.kind, entry.name)
+        })
         .collect();
     let mut message = format!("{} workload(s) restarted", rollouts.len());
     for note in paused {

@@ -148,6 +148,18 @@ fn ready_outlives_what_passes_by_itself_and_nothing_else() {
 }
 
 #[test]
+fn ready_ends_with_a_target_that_is_lost_and_says_when_it_was_last_right() {
+    for reason in TRANSIENT {
+        let refusal = Refusal { target_is_lost: true, ..Refusal::new(reason, "why") };
+        let rendered = render(&resource_in_order(), &SyncReport::Refused(refusal), &RestartReport::NotDue, at(NOW));
+        let condition = ready(&rendered.status);
+        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", reason.as_str()));
+        assert_eq!(condition.message, "why; last synced at 2026-01-01T00:00:10Z");
+        assert_eq!(rendered.transitions.len(), 1, "{reason}");
+    }
+}
+
+#[test]
 fn ready_outlives_it_only_where_this_generation_was_synced() {
     let base = || in_order(&version(1, "A"));
     let with_ready = |status: &str, reason: &str| {

@@ -2,8 +2,9 @@
 //! the stage. The lists are cut where something has to be read before the next check can look at it.
 
 use ferrvault_api::connection::Mode;
-use ferrvault_api::{FerrVaultConnection, FerrVaultConnectionSpec, FerrVaultSecret, Reason};
+use ferrvault_api::{FerrVaultConnection, FerrVaultConnectionSpec, FerrVaultSecret, Reason, condition};
 
+use crate::content::Content;
 use crate::duration::GoDuration;
 use crate::refusal::Refusal;
 use crate::sync::{ObservedTarget, Ownership};
@@ -76,35 +77,68 @@ pub fn target(
     first(target_owned_by_another(resource, connection, target).or_else(|| target_type_differs(resource, target)))
 }
 
-/// Checks whether a target without an owner is another resource's to keep. `keepers`: all resources that name it.
+/// Checks whether a target that has no owner, or that is not there, is another resource's to keep. `keepers`: all
+/// resources that name it.
 ///
-/// No owner reference tells two of them apart, and each would take the other's write for drift, for ever. The older one
-/// keeps it.
+/// No owner reference tells two of them apart, and each would take the other's write for drift, for ever. Nor may one
+/// step in for another that cannot write just then: pods would start with the content of a different vault. Whoever has
+/// kept it goes on, and where none or each says so, the older one.
 pub fn unowned_target<'r>(
     resource: &FerrVaultSecret,
     target: Option<&ObservedTarget>,
     keepers: impl IntoIterator<Item = &'r FerrVaultSecret>,
 ) -> Result<(), Refusal> {
-    if target.is_none_or(|target| target.ownership != Ownership::Nobody) {
+    if target.is_some_and(|target| target.ownership != Ownership::Nobody) {
         return Ok(());
     }
     let rank = |of: &FerrVaultSecret| {
         let made = of.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        (made, of.metadata.name.clone())
+        (!has_kept_its_target(of), made, of.metadata.name.clone())
     };
     let own = rank(resource);
     let keepers = keepers.into_iter().filter(|keeper| keeper.metadata.deletion_timestamp.is_none());
     first(keepers.filter(|keeper| rank(keeper) < own).min_by_key(|keeper| rank(keeper)).map(|keeper| {
-        Refusal::new(
-            Reason::TargetConflict,
-            format!(
-                "Secret {:?} is kept by FerrVaultSecret {:?}, which is older; choose another spec.target.name",
-                resource.target_name(),
-                keeper.metadata.name.as_deref().unwrap_or_default()
-            ),
-        )
-        .holding_restarts()
+        let claim = if has_kept_its_target(keeper) && !has_kept_its_target(resource) {
+            "which has written it before"
+        } else {
+            "which is older"
+        };
+        let message = format!(
+            "Secret {:?} is kept by FerrVaultSecret {:?}, {claim}; choose another spec.target.name, or delete that \
+             FerrVaultSecret",
+            resource.target_name(),
+            keeper.metadata.name.as_deref().unwrap_or_default()
+        );
+        Refusal::new(Reason::TargetConflict, message).holding_restarts()
     }))
+}
+
+/// Whether the status tells of a target, and not that it was somebody else's. Of which name it does not tell, so whoever
+/// has just taken another name counts too; an edit of anything else, `suspend` above all, must not end a claim.
+fn has_kept_its_target(resource: &FerrVaultSecret) -> bool {
+    let Some(status) = &resource.status else { return false };
+    let conflict = Reason::TargetConflict.as_str();
+    let refused = status.conditions.iter().any(|c| c.type_ == condition::READY && c.reason == conflict);
+    !refused && status.content_hash.is_some()
+}
+
+/// Checks whether the target could be given the content `wanted`.
+pub fn target_immutable(
+    resource: &FerrVaultSecret,
+    target: Option<&ObservedTarget>,
+    wanted: &Content,
+) -> Result<(), Refusal> {
+    if target.is_none_or(|target| !target.immutable || target.content == *wanted) {
+        return Ok(());
+    }
+    let (name, namespace) = (resource.target_name(), resource.metadata.namespace.as_deref().unwrap_or_default());
+    Err(Refusal::new(
+        Reason::SecretWriteFailed,
+        format!(
+            "Secret {name:?} is immutable and Kubernetes does not let its content change, so it keeps the old one; have \
+             it made anew: kubectl delete secret {name} -n {namespace}"
+        ),
+    ))
 }
 
 /// What is wrong with a connection's spec, as far as it can be told without parsing the URL.
@@ -266,7 +300,7 @@ fn target_owned_by_another(
                 Reason::TargetConflict,
                 format!(
                     "Secret {name:?} belongs to {kind} {owner:?} and is left alone; \
-                 choose another spec.target.name or remove that owner"
+                 choose another spec.target.name, or delete that {kind}"
                 ),
             )
             .holding_restarts(),

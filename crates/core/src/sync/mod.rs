@@ -9,9 +9,11 @@
 
 pub mod checks;
 mod decide;
+mod fate;
 mod snapshot;
 mod wanted;
 
 pub use decide::{Change, Question, SyncPlan, TargetWrite, Verdict, decide, judge};
+pub use fate::Fate;
 pub use snapshot::{Marks, ObservedTarget, Ownership, Records, version_on_target};
 pub use wanted::{WantedQuestion, wanted};

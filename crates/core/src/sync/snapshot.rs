@@ -34,6 +34,8 @@ pub struct ObservedTarget {
     pub ownership: Ownership,
     /// Whether it carries `ferrvault.com/managed-by: ferrvault-operator`.
     pub managed_by_us: bool,
+    /// Whether its data can never change (`immutable: true`).
+    pub immutable: bool,
     /// The version it carries, if it is one ([`version_on_target`]).
     pub version: Option<Version>,
     /// Its data.

@@ -7,6 +7,7 @@ use ferrvault_api::{FerrVaultSecret, Reason};
 use crate::content::{Answer, Content};
 use crate::refusal::Refusal;
 use crate::status::named;
+use crate::sync::Fate;
 use crate::transform;
 
 /// What decides about an answer besides the answer itself.
@@ -14,21 +15,21 @@ use crate::transform;
 pub struct WantedQuestion<'a> {
     /// The resource, for its transforms and the names in messages.
     pub resource: &'a FerrVaultSecret,
-    /// Whether there is a target to keep.
-    pub target_exists: bool,
+    /// What becomes of the target where the answer is refused.
+    pub fate: Fate<'a>,
     /// The key that must not get lost, when the target is the connection's own token Secret.
     pub token_key: Option<&'a str>,
 }
 
 /// The content the target shall have after `answer`.
 pub fn wanted(question: WantedQuestion<'_>, answer: Answer) -> Result<Content, Refusal> {
-    let WantedQuestion { resource, target_exists, token_key } = question;
-    keys_missing(resource, target_exists, &answer)?;
-    nothing_found(resource, target_exists, &answer.content)?;
+    let WantedQuestion { resource, fate, token_key } = question;
+    keys_missing(resource, fate, &answer)?;
+    nothing_found(resource, fate, &answer.content)?;
     let content = transform::apply(&resource.spec.transforms, answer.content)
-        .map_err(|error| Refusal::new(Reason::TransformError, format!("spec.{error}")))?;
-    nothing_found(resource, target_exists, &content)?;
-    would_be_refused(&content)?;
+        .map_err(|error| fate.told_in(Refusal::new(Reason::TransformError, format!("spec.{error}"))))?;
+    nothing_found(resource, fate, &content)?;
+    would_be_refused(&content).map_err(|refusal| fate.told_in(refusal))?;
     token_key_lost(resource, token_key, &content)?;
     Ok(content)
 }
@@ -42,34 +43,24 @@ fn would_be_refused(content: &Content) -> Result<(), Refusal> {
     Err(Refusal::new(Reason::SecretWriteFailed, violations.join("; ")))
 }
 
-fn fate(resource: &FerrVaultSecret, target_exists: bool) -> String {
-    let name = resource.target_name();
-    if target_exists {
-        format!("Secret {name:?} keeps its last content")
-    } else {
-        format!("Secret {name:?} is not made")
-    }
-}
-
 /// A part of an answer is never written: pods would start with half of what they need.
-fn keys_missing(resource: &FerrVaultSecret, target_exists: bool, answer: &Answer) -> Result<(), Refusal> {
+fn keys_missing(resource: &FerrVaultSecret, fate: Fate<'_>, answer: &Answer) -> Result<(), Refusal> {
     if answer.missing.is_empty() {
         return Ok(());
     }
     let (vault, names) = (&resource.spec.vault, named(&answer.missing));
     let message = format!(
-        "vault {vault:?} does not have: {names}; {}; add what is missing, or take it off spec.selector.names",
-        fate(resource, target_exists)
+        "vault {vault:?} does not have: {names}; {fate}; add what is missing, or take it off spec.selector.names"
     );
     Err(Refusal { missing_keys: answer.missing.clone(), ..Refusal::new(Reason::MissingKeys, message) })
 }
 
-fn nothing_found(resource: &FerrVaultSecret, target_exists: bool, content: &Content) -> Result<(), Refusal> {
+fn nothing_found(resource: &FerrVaultSecret, fate: Fate<'_>, content: &Content) -> Result<(), Refusal> {
     if !content.0.is_empty() {
         return Ok(());
     }
     let vault = &resource.spec.vault;
-    let message = format!("vault {vault:?} gave no key at all; {}; fill the vault", fate(resource, target_exists));
+    let message = format!("vault {vault:?} gave no key at all; {fate}; fill the vault");
     Err(Refusal::new(Reason::EmptyAnswer, message))
 }
 

@@ -27,7 +27,7 @@ pub enum Problem {
     #[error("the field `{0}` is missing; set it")]
     MissingField(&'static str),
     /// The key that would result exists already, or results twice.
-    #[error("it would be written twice; rename one of the two")]
+    #[error("a key of that name is there already and would be written twice; rename one of the two")]
     Collision,
     /// The key that would result is longer than any key of a Secret; unbounded, a prefix could fill the memory.
     #[error("the key would have {bytes} bytes, a key of a Secret has at most {}; shorten it", MAX_KEY_CHARS)]

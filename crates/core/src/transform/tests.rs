@@ -67,7 +67,7 @@ fn rename_moves_one_key() {
     }
     assert_eq!(
         message(&[rename_to("A", "B")], &[("A", CANARY), ("B", CANARY)]),
-        r#"transforms[0] (rename): key "B": it would be written twice; rename one of the two"#
+        r#"transforms[0] (rename): key "B": a key of that name is there already and would be written twice; rename one of the two"#
     );
 }
 

@@ -29,6 +29,8 @@ struct SecretObject {
     metadata: ObjectMeta,
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     type_: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    immutable: Option<bool>,
     #[serde(default)]
     data: Option<SecretData>,
 }
@@ -103,6 +105,7 @@ impl Cluster {
             type_: object.type_.unwrap_or_else(|| "Opaque".to_owned()),
             ownership: ownership(&owners, resource),
             managed_by_us: is_managed_by_us(&annotations),
+            immutable: object.immutable == Some(true),
             version: version_on_target(annotations.get(marks::CONTENT_HASH).map(String::as_str)),
             content: object.data.unwrap_or_default().into(),
         };
@@ -146,6 +149,7 @@ impl Cluster {
                 ..ObjectMeta::default()
             },
             type_: Some(resource.target_type().to_owned()),
+            immutable: None,
             data: Some(content.clone().into()),
         };
         let params = PostParams { field_manager: Some(marks::MANAGER.to_owned()), ..PostParams::default() };

@@ -62,7 +62,7 @@ impl Room {
         let server = ApiServer::default();
         let heard = Heard::default();
         let hearing = Arc::clone(&heard);
-        let kept = Kept::new(move |change| hear(&hearing, &change));
+        let kept = Kept::new(move |_, change| hear(&hearing, &change));
         let client = server.client("default");
         let stop = CancellationToken::new();
         let watch = spawn_resources(&client, &Scope::Cluster, kept.sink(), &Entropy::seeded(seed), &stop);
@@ -237,7 +237,7 @@ async fn references_are_those_of_the_objects_that_are_there() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_installed_late_is_watched_as_soon_as_it_is_served() {
     let server = ApiServer::new(ferrvault_testkit::Options { custom_resources: false, ..Default::default() });
-    let kept: Kept<FerrVaultSecret> = Kept::new(|_| {});
+    let kept: Kept<FerrVaultSecret> = Kept::new(|_, _| {});
     let stop = CancellationToken::new();
     let client = server.client("default");
     let watch = spawn_resources(&client, &Scope::Cluster, kept.sink(), &Entropy::seeded(1), &stop);

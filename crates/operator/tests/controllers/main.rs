@@ -25,6 +25,7 @@ mod regressions;
 mod rollout;
 mod room;
 mod script;
+mod targets;
 mod token_target;
 mod triggers;
 mod upgrade;

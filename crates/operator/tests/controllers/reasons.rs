@@ -411,7 +411,7 @@ fn of_the_content() -> Vec<Case> {
         unfit(
             "a key that Kubernetes refuses",
             |room| room.vault.set("db", "API KEY", VALUE),
-            &["\"API KEY\"", "use `transforms`"],
+            &["\"API KEY\"", "by `transforms`"],
         ),
         unfit(
             "more than a Secret holds",

@@ -208,7 +208,7 @@ async fn a_paused_deployment_takes_the_stamp_and_is_named() {
     rotate(&room, 2).await;
     assert_settled(&room, &rollouts, &[("api", 1), ("store", 1)]);
     let message = room.condition("db", "RolloutRestarted").message;
-    assert!(message.contains("Deployment/api is paused"), "{message}");
+    assert!(message.contains("Deployment/api was paused at "), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

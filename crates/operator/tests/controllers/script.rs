@@ -8,6 +8,7 @@ use ferrvault_core::content::{Answer, Content, SecretBytes};
 use ferrvault_operator::ferrvault::FerrVault;
 use ferrvault_vault::{Bearer, BearerGrant, Endpoint, RevealRequest, UpstreamText, VaultError};
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 
 /// How a call goes.
 #[derive(Clone, Debug)]
@@ -201,6 +202,9 @@ impl FerrVault for Script {
         _cluster_id: &'a str,
         _jwt: &'a Bearer,
     ) -> BoxFuture<'a, Result<BearerGrant, VaultError>> {
-        Box::pin(async { Err(unauthorized()) })
+        let ill = self.state().ill.clone();
+        // Over as soon as it is won, so that each pass has to ask.
+        let won = Bearer::new(&"canary-bearer".into()).unwrap();
+        Box::pin(async move { ill.map_or(Ok(BearerGrant { bearer: won, expires_at: Timestamp::UNIX_EPOCH }), Err) })
     }
 }

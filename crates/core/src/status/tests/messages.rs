@@ -5,7 +5,7 @@ use ferrvault_api::secret::Selector;
 use super::*;
 use crate::fixtures::{content, workload};
 use crate::restart::{WorkloadOutcome, settle};
-use crate::sync::{WantedQuestion, wanted};
+use crate::sync::{Fate, WantedQuestion, wanted};
 
 #[track_caller]
 fn assert_short(rendered: &Rendered) {
@@ -87,9 +87,10 @@ fn names_that_are_selected_twice_are_pointed_out() {
 fn no_text_of_a_status_holds_a_byte_of_a_value() {
     let transforms = ["base64Decode", "jsonExpand", "rot13"];
     for (index, type_) in transforms.into_iter().enumerate() {
+        let fate = if index % 2 == 0 { Fate::Kept("app-env") } else { Fate::Edited("app-env") };
         let mut found = resource_in_order();
         found.spec.transforms = serde_json::from_value(serde_json::json!([{ "type": type_, "key": "KEY" }])).unwrap();
-        let question = WantedQuestion { resource: &found, target_exists: index % 2 == 0, token_key: None };
+        let question = WantedQuestion { resource: &found, fate, token_key: None };
         let answer = crate::content::Answer { content: content(CANARY), missing: Vec::new() };
         let refusal = wanted(question, answer).expect_err(type_);
         let rendered = render(&found, &SyncReport::Refused(refusal), &RestartReport::NotDue, at(NOW));

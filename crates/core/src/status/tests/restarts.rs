@@ -29,7 +29,7 @@ fn a_debt_is_paid_or_shown_with_each_workload_that_keeps_it() {
             vec![("api", WorkloadOutcome::Restarted { paused: true }), ("worker", done())],
             true,
             "Restarted",
-            "2 workload(s) restarted; Deployment/api is paused",
+            "2 workload(s) restarted; Deployment/api was paused at 2026-01-01T00:01:39Z, and resuming it restarts its pods",
         ),
         (
             "one waited for",

@@ -19,6 +19,7 @@ fn target(version: Option<Version>, value: &str) -> ObservedTarget {
         type_: "Opaque".to_owned(),
         ownership: Ownership::Ours,
         managed_by_us: true,
+        immutable: false,
         version,
         content: content(value),
     }

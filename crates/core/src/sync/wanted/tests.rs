@@ -9,7 +9,7 @@ use crate::fixtures::{CANARY, pairs, resource};
 struct Case {
     name: &'static str,
     transforms: Vec<Transform>,
-    target_exists: bool,
+    fate: Fate<'static>,
     token_key: Option<&'static str>,
     found: Vec<(&'static str, String)>,
     missing: Vec<&'static str>,
@@ -18,11 +18,11 @@ struct Case {
 impl Case {
     fn new(name: &'static str, found: &[(&'static str, &str)]) -> Self {
         let found = found.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
-        Self { name, transforms: Vec::new(), target_exists: true, token_key: None, found, missing: Vec::new() }
+        Self { name, transforms: Vec::new(), fate: Fate::Kept("app-env"), token_key: None, found, missing: Vec::new() }
     }
 
     fn without_target(self) -> Self {
-        Self { target_exists: false, ..self }
+        Self { fate: Fate::NotMade("app-env"), ..self }
     }
 
     fn missing(self, names: &[&'static str]) -> Self {
@@ -40,8 +40,7 @@ impl Case {
     fn decide(&self) -> Result<Content, Refusal> {
         let mut resource = resource();
         resource.spec.transforms.clone_from(&self.transforms);
-        let question =
-            WantedQuestion { resource: &resource, target_exists: self.target_exists, token_key: self.token_key };
+        let question = WantedQuestion { resource: &resource, fate: self.fate, token_key: self.token_key };
         let content = self.found.iter().map(|(key, value)| (*key, value.as_str())).collect();
         let missing = self.missing.iter().map(|name| (*name).to_owned()).collect();
         wanted(question, Answer { content, missing })

@@ -110,6 +110,7 @@ pub(super) fn observed(key: &OperatorKey, target: Target) -> ObservedTarget {
         type_: "Opaque".to_owned(),
         ownership: Ownership::Ours,
         managed_by_us: true,
+        immutable: false,
         version: target.version.map(|name| version_of(key, name)),
         content: content_of(target.content),
     }

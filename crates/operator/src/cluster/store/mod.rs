@@ -45,7 +45,7 @@ pub struct Kept<K>(Arc<Shared<K>>);
 
 struct Shared<K> {
     contents: Mutex<Contents<K>>,
-    handler: Box<dyn Fn(Change<K>) + Send + Sync>,
+    handler: Box<dyn Fn(&Kept<K>, Change<K>) + Send + Sync>,
 }
 
 impl<K> Clone for Kept<K> {
@@ -68,8 +68,8 @@ impl<K> Kept<K> {
 }
 
 impl<K: Keep> Kept<K> {
-    /// An empty store that tells `handler` of each change.
-    pub fn new(handler: impl Fn(Change<K>) + Send + Sync + 'static) -> Self {
+    /// An empty store that tells `handler` of each change, and of itself.
+    pub fn new(handler: impl Fn(&Self, Change<K>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared { contents: Mutex::default(), handler: Box::new(handler) }))
     }
 
@@ -172,7 +172,7 @@ impl<K: Keep> Kept<K> {
         // A handler that panics takes its thread along, not the telling.
         let done = Telling(self);
         while let Some(change) = done.next() {
-            (self.0.handler)(change);
+            (self.0.handler)(self, change);
         }
     }
 }

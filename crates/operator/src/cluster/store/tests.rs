@@ -45,7 +45,7 @@ fn version(resource: &FerrVaultSecret) -> &str {
 fn store() -> (Kept<FerrVaultSecret>, Told) {
     let told = Told::default();
     let teller = Arc::clone(&told);
-    let kept = Kept::new(move |change| {
+    let kept = Kept::new(move |_, change| {
         let line = match &change {
             Change::Added(new) => format!("+{}", version(new)),
             Change::Changed { old, new } => format!("{}>{}", version(old), version(new)),
@@ -270,7 +270,7 @@ fn the_handler_may_ask_and_even_feed_the_store_that_tells_it() {
     let own: Arc<Mutex<Option<Kept<FerrVaultSecret>>>> = Arc::default();
     let log = Told::default();
     let (within, line) = (Arc::clone(&own), Arc::clone(&log));
-    let kept = Kept::new(move |change| {
+    let kept = Kept::new(move |_, change| {
         let kept = within.lock().unwrap().clone().unwrap();
         if let Change::Added(new) = &change {
             assert_eq!(kept.len(), 1);
@@ -291,7 +291,7 @@ fn the_handler_may_ask_and_even_feed_the_store_that_tells_it() {
 fn a_handler_that_panics_does_not_silence_the_store() {
     let (count, log) = (Mutex::new(0), Told::default());
     let line = Arc::clone(&log);
-    let kept = Kept::new(move |_: Change<FerrVaultSecret>| {
+    let kept = Kept::new(move |_, _: Change<FerrVaultSecret>| {
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         *count += 1;
         assert_ne!(*count, 1, "the first change is too much");

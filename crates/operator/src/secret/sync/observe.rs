@@ -6,7 +6,7 @@ use ferrvault_api::{FerrVaultSecret, Reason};
 use ferrvault_core::content::Content;
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::restart::WorkloadState;
-use ferrvault_core::sync::{Marks, Records, Verdict, WantedQuestion, checks, judge, wanted};
+use ferrvault_core::sync::{Fate, Marks, Records, Verdict, WantedQuestion, checks, judge, wanted};
 use tokio::time::Instant;
 
 use super::{Ended, refused};
@@ -49,10 +49,14 @@ pub(super) async fn observe(
     let endpoint = ferrvault::endpoint(&through.spec)?;
 
     progress.at("reading the token of the connection");
-    let bearer = connection::bearer(ctx, &through, &endpoint).await?;
+    let bearer = match connection::bearer(ctx, &through, &endpoint).await {
+        Ok(bearer) => bearer,
+        Err(refusal) => return Err(without_bearer(ctx, resource, refusal, progress).await.into()),
+    };
 
     progress.at(format!("reading Secret {}", resource.target_name()));
     let target = ctx.cluster.read_target(resource).await.map_err(|error| target_unreadable(resource, &error))?;
+    let fate = Fate::of(resource, target.as_ref().map(|read| &read.observed), &ctx.operator_key);
     checks::target(resource, &through, target.as_ref().map(|read| &read.observed))?;
     let named = ObjectKey::new(namespace, resource.target_name());
     let keepers = ctx.resources.referring(Relation::Target, &named);
@@ -66,17 +70,17 @@ pub(super) async fn observe(
         && ctx.credentials.is_stale(&through, error)
     {
         progress.at("exchanging the token of the connection anew");
-        let bearer = connection::bearer(ctx, &through, &endpoint).await?;
+        let bearer = connection::bearer(ctx, &through, &endpoint).await.map_err(|refusal| fate.told_in(refusal))?;
         progress.at(format!("asking FerrVault for vault {} again", resource.spec.vault));
         answer = ctx.ferrvault.reveal(&endpoint, &bearer, &request).await;
     }
-    let answer = answer.map_err(|error| refused::by_ferrvault(&error, resource, &through.spec))?;
+    let answer = answer.map_err(|error| fate.told_in(refused::by_ferrvault(&error, resource, &through.spec)))?;
 
     let answered = Instant::now();
 
     let token_key = checks::token_key_in_target(resource, &through);
-    let question = WantedQuestion { resource, target_exists: target.is_some(), token_key };
-    let wanted = wanted(question, answer)?;
+    let wanted = wanted(WantedQuestion { resource, fate, token_key }, answer)?;
+    checks::target_immutable(resource, target.as_ref().map(|read| &read.observed), &wanted)?;
 
     let records = Records::of(resource.status.as_ref());
     let verdict = judge(target.as_ref().map(|read| &read.observed), &wanted, &ctx.operator_key);
@@ -92,6 +96,21 @@ pub(super) async fn observe(
     }
     let marks = workloads.as_deref().map(Marks::of).unwrap_or_default();
     Ok(Observed { target, wanted, records, marks, workloads, unowned: token_key.is_some(), answered })
+}
+
+/// There is no token to ask with. Where that passes by itself, `Ready` may stay as it was, unless the target shows that it
+/// may not: only then is it worth reading.
+async fn without_bearer(ctx: &Context, resource: &FerrVaultSecret, refusal: Refusal, progress: &Progress) -> Refusal {
+    if !refusal.leaves_ready() {
+        return refusal;
+    }
+    progress.at(format!("reading Secret {}", resource.target_name()));
+    match ctx.cluster.read_target(resource).await {
+        Ok(target) => {
+            Fate::of(resource, target.as_ref().map(|read| &read.observed), &ctx.operator_key).told_in(refusal)
+        }
+        Err(_) => refusal,
+    }
 }
 
 fn target_unreadable(resource: &FerrVaultSecret, error: &CallError) -> Refusal {

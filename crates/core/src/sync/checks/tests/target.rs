@@ -2,6 +2,7 @@
 
 use super::connection::with_oidc;
 use super::*;
+use crate::fixtures::content;
 use crate::sync::checks::target;
 
 fn observed(ownership: Ownership, managed_by_us: bool, type_: &str) -> ObservedTarget {
@@ -10,6 +11,7 @@ fn observed(ownership: Ownership, managed_by_us: bool, type_: &str) -> ObservedT
         type_: type_.to_owned(),
         ownership,
         managed_by_us,
+        immutable: false,
         version: None,
         content: Content::default(),
     }
@@ -108,7 +110,64 @@ fn of_two_that_keep_one_unowned_secret_the_older_one_keeps_it() {
     let mut leaving = made("z", 49);
     leaving.metadata.deletion_timestamp = Some(crate::fixtures::time(60));
     assert_eq!(judged(Some(&unowned), &[leaving]), Ok(()));
-    // With an owner there is nothing to settle, and where there is no Secret either.
+    // With an owner there is nothing to settle; where there is no Secret, there is.
     assert_eq!(judged(Some(&observed(Ownership::Ours, true, "Opaque")), &[made("z", 49)]), Ok(()));
-    assert_eq!(judged(None, &[made("z", 49)]), Ok(()));
+    kept_by(judged(None, &[made("z", 49)]), "z");
+    assert_eq!(judged(None, &[made("n", 50)]), Ok(()));
+}
+
+#[test]
+fn of_two_that_name_a_missing_secret_the_one_that_kept_it_makes_it_again() {
+    let with = |name: &str, at: i64, ready: Option<Reason>| {
+        let mut made = a_resource();
+        made.metadata.name = Some(name.to_owned());
+        made.metadata.creation_timestamp = Some(crate::fixtures::time(at));
+        made.status = ready.map(|reason| {
+            let mut status = crate::fixtures::in_order(&crate::fixtures::version(1, "A"));
+            for condition in status.conditions.iter_mut().filter(|it| it.type_ == condition::READY) {
+                condition.reason = reason.to_string();
+            }
+            status
+        });
+        made
+    };
+    let judged = |resource: &FerrVaultSecret, other: &FerrVaultSecret| {
+        let all = [resource.clone(), other.clone()];
+        unowned_target(resource, None, &all).map_err(|refusal| refusal.message)
+    };
+    let cases = [
+        ("never written by the older one", with("older", 1, None), false),
+        ("kept by the older one, which is suspended", with("older", 1, Some(Reason::Suspended)), true),
+        ("kept by the older one, which FerrVault refuses", with("older", 1, Some(Reason::AuthFailed)), true),
+        ("the older one was refused it", with("older", 1, Some(Reason::TargetConflict)), false),
+    ];
+    for (case, older, keeps) in cases {
+        let younger = with("younger", 2, Some(if keeps { Reason::TargetConflict } else { Reason::Synced }));
+        assert_eq!(judged(&older, &younger).is_ok(), keeps, "{case}");
+        let (loser, claim) =
+            if keeps { (judged(&younger, &older), "\"older\"") } else { (judged(&older, &younger), "\"younger\"") };
+        let message = loser.expect_err(case);
+        assert!(message.contains(&format!("{claim}, which has written it before")), "{case}: {message}");
+        assert_eq!(judged(&younger, &older).is_ok(), !keeps, "{case}");
+    }
+    let (mut older, younger) = (with("older", 1, Some(Reason::Synced)), with("younger", 2, Some(Reason::Synced)));
+    assert!(judged(&older, &younger).is_ok(), "each says that it has kept it: the older one");
+    older.status.as_mut().unwrap().content_hash = None;
+    assert!(judged(&older, &younger).is_err());
+}
+
+#[test]
+fn an_immutable_target_is_refused_only_where_its_content_would_change() {
+    let of =
+        |immutable| ObservedTarget { immutable, content: content("A"), ..observed(Ownership::Ours, true, "Opaque") };
+    let message = "kubectl delete secret app-env -n shop";
+    let cases: [(&str, Option<ObservedTarget>, &str, Expected); 4] = [
+        ("no target", None, "B", None),
+        ("mutable", Some(of(false)), "B", None),
+        ("immutable and right", Some(of(true)), "A", None),
+        ("immutable and old", Some(of(true)), "B", Some((Reason::SecretWriteFailed, message))),
+    ];
+    for (case, found, wanted, expected) in cases {
+        assert_refusal(case, target_immutable(&a_resource(), found.as_ref(), &content(wanted)), expected);
+    }
 }
