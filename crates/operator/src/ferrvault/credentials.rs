@@ -1,5 +1,6 @@
-//! Who a connection asks as: the token in a Secret beside it, read anew by each pass and dropped with it, or a bearer
-//! won by exchanging the pod's own JWT, kept in memory until shortly before it ends.
+//! Who a connection asks as: the token in a Secret beside it, read anew by each pass (once for those that ask at the same
+//! moment) and dropped with it, or a bearer won by exchanging the pod's own JWT, kept in memory until shortly before it
+//! ends.
 //!
 //! Whoever may create connections in a namespace is not thereby trusted with the operator's identity: the JWT is only read
 //! below one folder, only sent where its audience says, and only to addresses that the operator was started with.
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ferrvault_api::connection::{Oidc, SecretKeyRef};
+use ferrvault_api::connection::Oidc;
 use ferrvault_api::{FerrVaultConnection, Reason};
 use ferrvault_core::content::SecretBytes;
 use ferrvault_core::refusal::Refusal;
@@ -18,6 +19,7 @@ use ferrvault_vault::{AllowedUrl, Bearer, BearerGrant, Endpoint, VaultError};
 use jiff::SignedDuration;
 use zeroize::Zeroizing;
 
+use super::reads::Reads;
 use super::{FerrVault, jwt, refusal};
 use crate::clock::Clock;
 use crate::cluster::access::Cluster;
@@ -46,6 +48,8 @@ pub struct Credentials {
     clock: Clock,
     limits: OidcLimits,
     grants: Mutex<BTreeMap<String, Arc<Slot>>>,
+    /// By Secret and key.
+    tokens: Reads<(ObjectKey, String), Result<Bearer, Refusal>>,
 }
 
 /// One connection's bearer. The lock is held over an exchange, so that a thousand resources ask for one bearer once.
@@ -65,7 +69,7 @@ impl std::fmt::Debug for Credentials {
 impl Credentials {
     /// Exchanges through `ferrvault`, within `limits`.
     pub fn new(ferrvault: Arc<dyn FerrVault>, clock: Clock, limits: OidcLimits) -> Self {
-        Self { ferrvault, clock, limits, grants: Mutex::default() }
+        Self { ferrvault, clock, limits, grants: Mutex::default(), tokens: Reads::default() }
     }
 
     /// The bearer to ask with.
@@ -84,7 +88,10 @@ impl Credentials {
                 if !self.limits.origins.is_empty() {
                     self.not_allowed(endpoint)?;
                 }
-                token(cluster, connection, reference).await
+                let namespace = connection.metadata.namespace.as_deref().unwrap_or_default();
+                let secret = ObjectKey::new(namespace, reference.name.as_str());
+                let key = (secret.clone(), reference.key.clone());
+                self.tokens.shared(key, || token(cluster, &secret, &reference.key)).await
             }
             (None, Some(oidc)) => self.exchanged(connection, oidc, endpoint).await,
             _ => Err(Refusal::new(Reason::InvalidConnection, "set exactly one of tokenSecretRef and oidc")),
@@ -212,14 +219,10 @@ fn read_below(folder: &Path, path: &Path) -> Result<SecretBytes, Unreadable> {
     Ok(SecretBytes::new(text.trim_ascii().to_vec()))
 }
 
-async fn token(
-    cluster: &Cluster,
-    connection: &FerrVaultConnection,
-    reference: &SecretKeyRef,
-) -> Result<Bearer, Refusal> {
-    let namespace = connection.metadata.namespace.as_deref().unwrap_or_default();
-    let (name, key) = (reference.name.as_str(), reference.key.as_str());
-    let found = cluster.read_secret(&ObjectKey::new(namespace, name)).await.map_err(|error| {
+/// The token under `key` of `secret`.
+async fn token(cluster: &Cluster, secret: &ObjectKey, key: &str) -> Result<Bearer, Refusal> {
+    let (namespace, name) = (&*secret.namespace, &*secret.name);
+    let found = cluster.read_secret(secret).await.map_err(|error| {
         let message = error.user_message_for(&format!("reading the token Secret {name}")) + "; it is tried again";
         match error.class() {
             Class::Throttled { after } => Refusal::passing(Reason::TokenUnreadable, message).after(after),

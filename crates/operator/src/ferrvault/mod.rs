@@ -7,6 +7,7 @@ mod credentials;
 mod held;
 mod http;
 mod jwt;
+mod reads;
 
 use ferrvault_api::connection::Mode;
 use ferrvault_api::{FerrVaultConnectionSpec, FerrVaultSecret, Reason};
