@@ -46,12 +46,17 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
-{{/* A Go duration in seconds. */}}
-{{- define "ferrvault-operator.seconds" -}}
-{{- $units := dict "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001 "us" 0.000001 "ns" 0.000000001 }}
-{{- $seconds := 0.0 }}
-{{- range regexFindAll "[0-9.]+[a-z]+" . -1 }}
-{{- $seconds = addf $seconds (mulf (regexFind "^[0-9.]+" . | float64) (get $units (regexFind "[a-z]+$" .))) }}
+{{/*
+A Go duration in whole nanoseconds. What the schema lets through is counted as the operator counts it; of a fraction that
+is finer than that, the nearest is taken, so that nothing is refused here that the operator would take.
+*/}}
+{{- define "ferrvault-operator.nanoseconds" -}}
+{{- $units := dict "h" 3600000000000 "m" 60000000000 "s" 1000000000 "ms" 1000000 "us" 1000 "µs" 1000 "μs" 1000 "ns" 1 }}
+{{- $sum := 0 }}
+{{- range regexFindAll "[0-9]*([.][0-9]*)?[a-zµμ]+" (toString .) -1 }}
+{{- $unit := get $units (regexFind "[^0-9.]+$" .) }}
+{{- $fraction := regexFind "[.][0-9]+" . | printf "0%s" | float64 }}
+{{- $sum = add $sum (mul (regexFind "^[0-9]+" . | atoi) $unit) (round (mulf $fraction $unit) 3 | floor | int64) }}
 {{- end }}
-{{- $seconds }}
+{{- $sum }}
 {{- end }}

@@ -1,7 +1,11 @@
 //! Without a cluster: values, flags, refusals.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 
+use ferrvault_operator::args::Args;
+use ferrvault_operator::settings::Settings;
+use ferrvault_vault::RetryPolicy;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use xtask::control_plane::{Binaries, Component, Tools};
@@ -25,10 +29,19 @@ pub(crate) fn helm(test: &str) -> Option<(Tools, TempDir)> {
 
 /// The objects that the chart renders with these values, or Helm's refusal.
 pub(crate) async fn render(tools: &Tools, values: &[&str]) -> Result<Vec<Value>, String> {
+    render_set(tools, "--set", values).await
+}
+
+/// The same, with every value a text.
+async fn render_texts(tools: &Tools, values: &[&str]) -> Result<Vec<Value>, String> {
+    render_set(tools, "--set-string", values).await
+}
+
+async fn render_set(tools: &Tools, set: &str, values: &[&str]) -> Result<Vec<Value>, String> {
     let chart = chart();
     let mut args = vec!["template", RELEASE, &chart, "-n", HOME, "--kube-version", "1.33.0"];
     for value in values {
-        args.extend(["--set", value]);
+        args.extend([set, value]);
     }
     let text = tools.helm(args).await.map_err(|error| error.to_string())?;
     let documents = text.split("\n---\n").map(|document| document.trim_start_matches("---\n"));
@@ -200,7 +213,35 @@ async fn values_that_cannot_work_are_refused_with_the_reason() {
         (&["watchNamespace=a\\,b"], "/watchNamespace"),
         (&["defaultRefreshInterval=-1s"], "/defaultRefreshInterval"),
         (&["reconcileTimeout=soon"], "/reconcileTimeout"),
+        (&["defaultRefreshInterval=30"], "defaultRefreshInterval=30 is no duration: a number needs its unit"),
+        (&["logLevel=loud"], "logLevel=loud is no level: use error, warn, info, debug or trace"),
+        (&["logLevel=0"], "/logLevel"),
+        (&["reconcileTimeout=30s"], "reconcileTimeout=30s is too short: it has to be at least 30.625s"),
+        (&["stallThreshold=5m"], "stallThreshold=5m is too short: it has to be more than 10m"),
+        (
+            &["stallThreshold=20m", "reconcileTimeout=20m"],
+            "stallThreshold=20m is too short: it has to be more than reconcileTimeout=20m",
+        ),
+        (
+            &["leaderElection.leaseDuration=10s"],
+            "leaderElection.leaseDuration=10s is too short: it has to be at least leaderElection.renewDeadline=10s and a tenth",
+        ),
+        (
+            &["leaderElection.retryPeriod=10s"],
+            "leaderElection.renewDeadline=10s is too short: it has to be at least leaderElection.retryPeriod=10s and a tenth",
+        ),
+        (
+            &["leaderElection.retryPeriod=50ms"],
+            "leaderElection.retryPeriod=50ms is too short: it has to be at least 100ms",
+        ),
+        (
+            &["leaderElection.leaseDuration=2h"],
+            "leaderElection.leaseDuration=2h cannot be used: it has to be whole seconds, and one hour at most",
+        ),
         (&["metrics.port=0"], "/metrics/port"),
+        (&["metrics.port=65536"], "/metrics/port"),
+        (&["probe.port=8080"], "metrics.port and probe.port are both 8080"),
+        (&["replicaCount=-1"], "/replicaCount"),
         (&["replicaCount=2", "leaderElection.enabled=false"], "needs leaderElection.enabled=true"),
         (&["oidcToken.enabled=true"], "needs oidcToken.allowOrigins"),
         (&["metrics.serviceMonitor.intervall=1m"], "intervall"),
@@ -210,10 +251,141 @@ async fn values_that_cannot_work_are_refused_with_the_reason() {
             &["metrics.prometheusRule.enabled=true", "reconcileTimeout=0h4m60s"],
             "stuckAfterSeconds=300 must be above reconcileTimeout",
         ),
+        (
+            &["metrics.prometheusRule.enabled=true", "metrics.prometheusRule.stuckAfterSeconds=900"],
+            "stuckAfterSeconds=900 must be below stallThreshold=15m",
+        ),
+        (
+            &["metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.interval=9s"],
+            "scrapeTimeout=10s must not be above metrics.serviceMonitor.interval=9s",
+        ),
     ] {
         let refused = render(&tools, values).await.expect_err("refused");
         assert!(refused.contains(words), "{values:?}: {refused}");
     }
+}
+
+/// Whether the operator would start with these values, and how it is said to it: each value with its flag.
+fn operator_takes(values: &[(&str, &str)]) -> bool {
+    let flag = |(path, value): &(&str, &str)| {
+        let name = match *path {
+            "defaultRefreshInterval" => "default-refresh-interval",
+            "stallThreshold" => "stall-threshold",
+            "reconcileTimeout" => "reconcile-timeout",
+            "logLevel" => "log-level",
+            "keySecretName" => "key-secret",
+            "watchNamespace" => "watch-namespace",
+            "leaderElection.id" => "leader-elect-id",
+            "leaderElection.leaseDuration" => "leader-elect-lease-duration",
+            "leaderElection.renewDeadline" => "leader-elect-renew-deadline",
+            "leaderElection.retryPeriod" => "leader-elect-retry-period",
+            "oidcToken.allowOrigins[0]" => "allow-origin",
+            other => panic!("no flag is known for {other}"),
+        };
+        OsString::from(format!("--{name}={value}"))
+    };
+    let line = ["ferrvault-operator", "--leader-elect"].map(OsString::from).into_iter().chain(values.iter().map(flag));
+    Settings::check(&Args::read(line).unwrap(), &RetryPolicy::default()).is_ok()
+}
+
+#[tokio::test]
+async fn the_chart_takes_exactly_what_the_operator_takes() {
+    let Some((tools, _home)) = helm("the_chart_takes_exactly_what_the_operator_takes") else { return };
+    let one = |path: &'static str, values: &[&'static str]| -> Vec<Vec<(&'static str, &'static str)>> {
+        values.iter().map(|value| vec![(path, *value)]).collect()
+    };
+    let lease = |duration: &'static str, deadline: &'static str, period: &'static str| {
+        vec![
+            ("leaderElection.leaseDuration", duration),
+            ("leaderElection.renewDeadline", deadline),
+            ("leaderElection.retryPeriod", period),
+        ]
+    };
+    let both = |pass: &'static str, stall: &'static str| vec![("reconcileTimeout", pass), ("stallThreshold", stall)];
+    let spellings = [
+        "2m",
+        "1h30m",
+        "90s",
+        "1.5h",
+        "0",
+        "0s",
+        "+1h",
+        "500\u{b5}s",
+        "1.h",
+        ".5h",
+        "010m",
+        "",
+        "-1s",
+        "1d",
+        "h",
+        "soon",
+        "5 m",
+    ];
+    let cases = [
+        one("logLevel", &["warn", "Warning", "TRACE", "panic", "1", "255", "0", "256", "loud", "off"]),
+        one("defaultRefreshInterval", &spellings),
+        one("reconcileTimeout", &["30.625s", "30s625ms", "0.5m.625s", "30.624999999s", "0.5104166666666666667m", "0"]),
+        one("stallThreshold", &["10m", "10m1ns", "010m1ns", "600.000000001s", "10m0.5ns", "9m60s", "12h", "-15m"]),
+        vec![
+            both("20m", "20m"),
+            both("20m", "20m1ns"),
+            both("1200s", "20m1us"),
+            both("3h", "2.5h"),
+            both("10000h", "10000h1ns"),
+        ],
+        vec![
+            lease("11s", "10s", "9s"),
+            lease("66s", "1m", "5s"),
+            lease("65s", "1m", "5s"),
+            lease("3s", "2s", "100ms"),
+            lease("11s", "10s1ms", "5s"),
+            lease("15s", "5999ms", "5s"),
+            lease("15s", "10s", "99ms"),
+            lease("15500ms", "10s", "5s"),
+            lease("15000ms", "10s", "5s"),
+            lease("1h", "10s", "5s"),
+            lease("3601s", "10s", "5s"),
+            lease("1m", "33.000000003s", "30.000000003s"),
+            lease("1m", "33.000000002s", "30.000000003s"),
+        ],
+        one("leaderElection.id", &["a.b-c", "a..b", "a.-b", "-a", "A"]),
+        one("keySecretName", &["k", "k.", "k-.l"]),
+        one("watchNamespace", &["shop", "a.b", "shop-"]),
+        one(
+            "oidcToken.allowOrigins[0]",
+            &[
+                "HTTPS://Vault.Example.com:443/",
+                "https://v/a/b",
+                "ftp://v",
+                "https://u:p@v",
+                "https://v?a",
+                "https://v/a#b",
+            ],
+        ),
+    ];
+    for values in cases.concat() {
+        let set: Vec<String> = values.iter().map(|(path, value)| format!("{path}={value}")).collect();
+        let rendered = render_texts(&tools, &set.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        assert_eq!(rendered.is_ok(), operator_takes(&values), "{set:?}: {:?}", rendered.err());
+    }
+}
+
+#[tokio::test]
+async fn what_extra_arguments_say_again_is_left_to_the_operator() {
+    let Some((tools, _home)) = helm("what_extra_arguments_say_again") else { return };
+    for values in [
+        ["stallThreshold=5m", "extraArgs={--stall-threshold=20m}"],
+        ["logLevel=loud", "extraArgs={--zap-log-level=debug}"],
+        ["leaderElection.leaseDuration=10s", "extraArgs={--leader-elect=false}"],
+    ] {
+        assert!(render(&tools, &values[..1]).await.is_err(), "{values:?}");
+        let objects = render(&tools, &values).await.unwrap();
+        let line = std::iter::once("ferrvault-operator").chain(args(&objects)).map(OsString::from);
+        assert!(Settings::check(&Args::read(line).unwrap(), &RetryPolicy::default()).is_ok(), "{values:?}");
+    }
+    // A number may be written as one.
+    let objects = render(&tools, &["logLevel=1", "defaultRefreshInterval=0"]).await.unwrap();
+    assert!(["--log-level=1", "--default-refresh-interval=0"].iter().all(|flag| args(&objects).contains(flag)));
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub(super) fn create_vault(service: &Service, call: &Call) -> Result<Answer, Ref
 
 pub(super) fn delete_vault(service: &Service, call: &Call, id: &str) -> Result<Answer, Refusal> {
     require_server_admin(&authenticate(service, call)?)?;
-    service.store.delete_vault(id)?;
+    service.store.delete_vault(id).map_err(|error| unknown("vault", error))?;
     Ok(Answer::no_content())
 }
 
@@ -107,7 +107,7 @@ pub(super) fn create_token(service: &Service, call: &Call) -> Result<Answer, Ref
 
 pub(super) fn revoke_token(service: &Service, call: &Call, id: &str) -> Result<Answer, Refusal> {
     require_server_admin(&authenticate(service, call)?)?;
-    service.store.revoke_token(id)?;
+    service.store.revoke_token(id).map_err(|error| unknown("token", error))?;
     Ok(Answer::no_content())
 }
 
@@ -156,8 +156,19 @@ pub(super) fn register_cluster(service: &Service, call: &Call) -> Result<Answer,
 
 pub(super) fn remove_cluster(service: &Service, call: &Call, id: &str) -> Result<Answer, Refusal> {
     require_server_admin(&authenticate(service, call)?)?;
-    service.store.remove_cluster(id)?;
+    service.store.remove_cluster(id).map_err(|error| unknown("cluster", error))?;
     Ok(Answer::no_content())
+}
+
+/// Says of what does not exist which kind of thing it is and where those are listed that do. The identifier is not quoted:
+/// somebody may have taken the token itself for it.
+fn unknown(kind: &str, error: StoreError) -> Refusal {
+    match error {
+        StoreError::Missing => {
+            Refusal::not_found(format!("there is no {kind} with this identifier; see `{kind} list`"))
+        }
+        other => other.into(),
+    }
 }
 
 fn check_keys(keys: &KeySource) -> Result<(), Refusal> {

@@ -11,6 +11,7 @@ mod clusters;
 mod connection;
 mod secrets;
 mod serve;
+mod span;
 mod tokens;
 mod values;
 mod vaults;

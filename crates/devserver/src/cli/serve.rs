@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::span::read_span;
 use super::{CliError, DEFAULT_DATA_DIR};
 use crate::data_dir::{DataDir, replace_with_json};
 use crate::secret_text::{SecretText, serialize_exposed};
@@ -30,8 +31,13 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value_t = DEFAULT_RATE_LIMIT, value_name = "N")]
     rate_limit: u32,
     /// How long a bearer from an OIDC exchange is accepted
-    #[arg(long, default_value_t = DEFAULT_BEARER_LIFETIME, value_name = "DURATION")]
-    bearer_lifetime: SignedDuration,
+    #[arg(
+        long,
+        default_value_t = format!("{DEFAULT_BEARER_LIFETIME:#}"),
+        value_name = "DURATION",
+        allow_hyphen_values = true
+    )]
+    bearer_lifetime: String,
     /// A path before all others, such as /vault
     #[arg(long, default_value = "", value_name = "PATH", hide_default_value = true)]
     base_path: String,
@@ -60,7 +66,8 @@ fn token_exposed<S: serde::Serializer>(token: &&SecretText, serializer: S) -> Re
 }
 
 pub(super) async fn run(args: ServeArgs, data: &Path, out: &mut (dyn Write + Send)) -> Result<(), CliError> {
-    if args.bearer_lifetime <= SignedDuration::ZERO {
+    let bearer_lifetime = read_span("--bearer-lifetime", &args.bearer_lifetime)?;
+    if bearer_lifetime <= SignedDuration::ZERO {
         return Err(CliError::Usage("--bearer-lifetime has to be longer than nothing, such as 15m".to_owned()));
     }
     // Before anybody can know that the server runs, so that a signal sent at once is not lost.
@@ -71,7 +78,7 @@ pub(super) async fn run(args: ServeArgs, data: &Path, out: &mut (dyn Write + Sen
         admin: args.admin,
         tls: args.tls,
         rate_limit: args.rate_limit,
-        bearer_lifetime: args.bearer_lifetime,
+        bearer_lifetime,
         base_path: args.base_path,
         expose: args.expose,
         ..Config::new(data)

@@ -25,6 +25,8 @@ fn nothing_that_is_printed_or_told_to_tests_holds_a_value_or_a_token() {
     verb(&["get", "app", "A"]);
     verb(&["list", "app"]);
     verb(&["token", "list"]);
+    verb(&["token", "revoke", CANARY]);
+    verb(&["token", "revoke", served.token()]);
     verb(&["list", "app", "--token", CANARY]);
     verb(&["rotate", "app", "B", "--bytes", "0", "--token", CANARY]);
     verb(&["--help"]);
@@ -101,6 +103,9 @@ fn help_teaches_every_verb_and_hides_what_the_environment_holds() {
     }
     assert!(!top.contains(CANARY));
     assert!(help(&["set", "--help"]).contains("CERT=@tls.crt"));
+    assert!(help(&["token", "create", "--help"]).contains("ferrvault-dev token create --vault app"));
+    assert!(help(&["token", "revoke", "--help"]).contains("ferrvault-dev token revoke 1b4e28ba"));
+    assert!(help(&["serve", "--help"]).contains("[default: 15m]"));
 }
 
 fn exchange(address: &str, request: &str) -> String {

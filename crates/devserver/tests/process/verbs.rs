@@ -108,8 +108,12 @@ fn tokens_vaults_and_clusters_are_made_listed_and_taken_away() {
     assert!(served.refused(&["vault", "create", "x", "--token", account.trim()]).contains("403"));
     let listed = served.told(&["token", "list"]);
     assert!(!listed.contains(account.trim()));
-    let id = listed.lines().find(|line| line.contains("mine")).unwrap().split_whitespace().next().unwrap();
-    served.told(&["token", "revoke", id]);
+    let line = listed.lines().find(|line| line.contains("mine")).unwrap();
+    assert!(line.contains("  vault default/default/app ("), "{line}");
+    let id = line.split_whitespace().next().unwrap();
+    let revoked = served.told(&["token", "revoke", &id.to_uppercase()]);
+    assert!(revoked.starts_with(&format!("token {id} revoked: writer of vault default/default/app (")), "{revoked}");
+    assert!(revoked.trim().ends_with(", mine"), "{revoked}");
     assert!(served.refused(&["list", "app", "--token", account.trim()]).contains("401"));
 
     let jwks = dir.path().join("jwks.json");
@@ -126,14 +130,65 @@ fn tokens_vaults_and_clusters_are_made_listed_and_taken_away() {
         served.told(&["cluster", "list"]).contains(&format!("{cluster_id}  default, https://kubernetes.default.svc"))
     );
     served.told(&["cluster", "remove", cluster_id]);
+    let again = served.refused(&["cluster", "remove", cluster_id]);
+    assert!(again.contains("there is no cluster with this identifier; see `cluster list`"), "{again}");
     assert_eq!(served.told(&["cluster", "list"]).lines().count(), 1);
     std::fs::write(jwks, "{}").unwrap();
     let keyless = served.refused(&["cluster", "register", "--issuer", "x", "--jwks-file", jwks]);
     assert!(keyless.contains("not a JWKS document"), "{keyless}");
 
     assert!(served.told(&["vault", "list"]).contains("default       default  app"));
+    served.told(&["token", "create", "--vault", "app", "--label", "orphan"]);
     served.told(&["vault", "delete", "app"]);
     assert!(!served.told(&["vault", "list"]).contains("app"));
+    let listed = served.told(&["token", "list"]);
+    let orphan = listed.lines().find(|line| line.ends_with(", orphan")).unwrap();
+    assert!(orphan.contains("a vault that was deleted ("), "{orphan}");
+}
+
+#[test]
+fn a_token_that_was_made_can_be_revoked_by_what_was_printed_and_only_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = Served::start(&dir.path().join("data"), &[]);
+    served.told(&["vault", "create", "app"]);
+    let made = served.verb(&["token", "create", "--vault", "app"]);
+    let (token, told) = (text(&made.stdout), text(&made.stderr));
+    assert_eq!(token.lines().count(), 1, "alone on standard output, for `> token`");
+    assert!(!told.contains(token.trim()), "the token is printed once");
+    let id = told.split_whitespace().last().unwrap();
+    assert!(told.contains(&format!("ferrvault-dev token revoke {id}")), "{told}");
+    served.told(&["token", "revoke", id]);
+    let again = served.refused(&["token", "revoke", id]);
+    assert!(again.contains(&format!("there is no token {id}: it was revoked already")), "{again}");
+    assert!(again.contains("`token list`"), "{again}");
+    // The token in the place of its identifier, which must not be repeated.
+    for wrong in [token.trim(), "made with ferrvault-dev"] {
+        let said = served.refused(&["token", "revoke", wrong]);
+        assert!(said.contains("by its identifier") && !said.contains(wrong), "{said}");
+    }
+}
+
+#[test]
+fn times_that_are_none_are_refused_in_words_that_help() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = Served::start(&dir.path().join("data"), &[]);
+    for (span, expected) in [
+        ("soon", "--expires-in \"soon\" is no time: write a number with s, m or h"),
+        ("7d", "a day is 24h"),
+        ("-5m", "--expires-in -5m cannot be used: it is a time from 1s"),
+        ("2000000h", "--expires-in 2000000h cannot be used"),
+    ] {
+        let said = served.refused(&["token", "create", "--expires-in", span]);
+        assert!(said.contains(expected), "{span}: {said}");
+    }
+    let unbound = served.refused(&["token", "create", "--kind", "service-account"]);
+    assert!(unbound.contains("--kind service-account needs --vault NAME"), "{unbound}");
+    for lifetime in ["soon", "-1m"] {
+        let other = dir.path().join("other");
+        let refused = run(program().args(["serve", "--bearer-lifetime", lifetime, "--data"]).arg(other), "");
+        assert!(text(&refused.stderr).contains("--bearer-lifetime"), "{}", text(&refused.stderr));
+        assert!(!text(&refused.stderr).contains("jiff") && refused.status.code() == Some(1));
+    }
 }
 
 #[test]

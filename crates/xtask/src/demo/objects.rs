@@ -8,8 +8,8 @@ pub(super) const SYSTEM: &str = "ferrvault-demo-system";
 pub(super) const NAMESPACE: &str = "ferrvault-demo";
 /// The Helm release.
 pub(super) const RELEASE: &str = "ferrvault-operator";
-/// The vault.
-pub(super) const VAULT: &str = "shop";
+/// The vault. Not one that the README has people make, who may do so on this very server.
+pub(super) const VAULT: &str = "demo-shop";
 /// The key that is rotated.
 pub(super) const ROTATED: &str = "DB_PASSWORD";
 /// The key that is not.
@@ -83,4 +83,21 @@ pub(super) fn workload() -> Value {
             },
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository;
+
+    #[test]
+    fn the_vaults_that_people_are_told_to_make_are_not_there_already() {
+        for guide in ["README.md", "crates/devserver/README.md"] {
+            let text = std::fs::read_to_string(repository::root().join(guide)).unwrap();
+            let made: Vec<&str> =
+                text.lines().filter_map(|line| line.strip_prefix("ferrvault-dev vault create ")).collect();
+            assert!(!made.is_empty(), "{guide}");
+            assert!(!made.iter().any(|vault| vault.trim() == VAULT), "{guide}: {made:?}");
+        }
+    }
 }

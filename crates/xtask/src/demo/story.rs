@@ -1,5 +1,7 @@
 //! The story, act by act. Each act does one thing a person would do, and then waits until its effect is seen.
 
+use std::path::PathBuf;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -24,8 +26,10 @@ use crate::programs::{DevServer, Operator, account_of};
 
 mod ending;
 mod seen;
+mod trace;
 
 use seen::{Pods, Target};
+use trace::{LOGGED, traces};
 
 /// Passes to sit through after the restart before it is believed that it was the only one.
 const QUIET_PASSES: usize = 2;
@@ -83,8 +87,7 @@ impl Story {
         let deployment = deployments.get(RELEASE).await.map_err(failed("reading the operator's Deployment"))?;
         let account = account_of(&deployment);
         let kubeconfig = self.cluster.kubeconfig_of(SYSTEM, account).await?;
-        let log = self.cluster.folder().join("operator.log");
-        let operator = Operator::start(&deployment, &kubeconfig, "demo", &log).await?;
+        let operator = Operator::start(&deployment, &kubeconfig, "demo", &self.log()).await?;
         operator.ready().await?;
         narrate::line(&format!("ferrvault-operator runs as {SYSTEM}/{account} and says that it is ready"));
         narrate::line(&format!(
@@ -164,7 +167,34 @@ impl Story {
             })
             .await?;
         self.see_nothing_more(&second, before, &after).await?;
-        self.show("fvs,deployments,pods").await
+        self.show("fvs,deployments,pods").await?;
+        self.show_where_it_shows().await
+    }
+
+    /// Where somebody who was not there finds out what happened.
+    async fn show_where_it_shows(&self) -> Result<(), Error> {
+        narrate::heading("Where that rotation shows afterwards");
+        for trace in traces() {
+            let printed = self.cluster.tools.kubectl(trace.arguments()).await?;
+            if !trace.is_in(&printed) {
+                return Err(Error::Refused(format!("`{trace}` does not tell of the rotation:\n{printed}")));
+            }
+            narrate::command(&trace.to_string(), &printed);
+        }
+        let log = self.log();
+        let lines = std::fs::read_to_string(&log).map_err(|source| Error::File { path: log.clone(), source })?;
+        for message in LOGGED {
+            let Some(line) = lines.lines().rfind(|line| line.contains(message)) else {
+                return Err(Error::Refused(format!("the operator's log says nothing of \"{message}\"")));
+            };
+            narrate::command(&format!("grep '{message}' {} | tail -n 1", log.display()), line);
+        }
+        Ok(())
+    }
+
+    /// The operator's log.
+    fn log(&self) -> PathBuf {
+        self.cluster.folder().join("operator.log")
     }
 
     /// The restart was the only one: later passes came and went, and the Deployment is as it was.

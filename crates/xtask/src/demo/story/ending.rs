@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::super::objects::{NAMESPACE, RESOURCE, ROTATED, TARGET, VAULT};
 use super::super::{Error, narrate};
 use super::Story;
+use super::trace::{LOGGED, traces};
 use crate::programs::DevServer;
 use crate::repository;
 
@@ -24,17 +25,7 @@ impl Story {
             println!("   export FERRVAULT_DEV_DATA={}", dev.data().display());
         }
         println!();
-        for (command, effect) in [
-            (format!("kubectl get fvs,pods -n {NAMESPACE} -w"), "watch, and meanwhile:"),
-            (format!("ferrvault-dev rotate {VAULT} {ROTATED}"), "the pods restart, once"),
-            (
-                format!("ferrvault-dev set {VAULT} API_KEY=new"),
-                "the Secret gets one more key, and the pods restart to see it",
-            ),
-            (format!("kubectl delete secret {TARGET} -n {NAMESPACE}"), "it comes back, and nothing restarts"),
-            (format!("kubectl describe fvs {RESOURCE} -n {NAMESPACE}"), "conditions, times, and what was restarted"),
-            (format!("kubectl get events -n {NAMESPACE}"), "what changed, and when"),
-        ] {
+        for (command, effect) in hints() {
             println!("   {command:<55} # {effect}");
         }
         if let Some(operator) = &self.operator {
@@ -45,8 +36,11 @@ impl Story {
                 println!("   {:<55} # {effect}", format!("curl {url}"));
             }
         }
-        let log = self.cluster.folder().join("operator.log");
-        println!("   {:<55} # what the operator says", format!("tail -f {}", log.display()));
+        println!(
+            "   {:<55} # what the operator says: of a rotation, \"{}\"",
+            format!("tail -f {}", self.log().display()),
+            LOGGED.join("\" and \"")
+        );
         println!("\n   Ctrl-C ends everything.");
     }
 
@@ -90,5 +84,38 @@ impl Story {
         };
         let cleared = self.cluster.clear_up().await;
         stopped.map_err(Error::from).and(cleared)
+    }
+}
+
+/// Commands to type, and what comes of each.
+fn hints() -> Vec<(String, &'static str)> {
+    let typed = [
+        (format!("kubectl get pods -n {NAMESPACE} -w"), "watch, and meanwhile in one more shell:"),
+        (format!("ferrvault-dev rotate {VAULT} {ROTATED}"), "the pods restart, once"),
+        (
+            format!("ferrvault-dev set {VAULT} API_KEY=new"),
+            "the Secret gets one more key, and the pods restart to see it",
+        ),
+        (format!("kubectl delete secret {TARGET} -n {NAMESPACE}"), "it comes back, and nothing restarts"),
+        (format!("kubectl describe fvs {RESOURCE} -n {NAMESPACE}"), "conditions, times, and what was restarted"),
+        (
+            format!("kubectl get events -n {NAMESPACE}"),
+            "the operator's tell of conditions that became others: a rotation that goes well has none",
+        ),
+    ];
+    let traces = traces().into_iter().map(|trace| (trace.to_string(), trace.tells));
+    typed.into_iter().chain(traces).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_watch_two_kinds_at_once_which_kubectl_refuses() {
+        let watching: Vec<String> =
+            hints().into_iter().map(|(command, _)| command).filter(|c| c.ends_with(" -w")).collect();
+        assert!(!watching.is_empty());
+        assert!(!watching.iter().any(|command| command.contains(',')), "{watching:?}");
     }
 }
