@@ -29,7 +29,8 @@ use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use kube::runtime::{WatchStreamExt as _, metadata_watcher, watcher};
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::json;
 
 const NAMESPACE: &str = "scale";
@@ -91,7 +92,7 @@ async fn main() {
     println!("{} resources made and synced in {:.1} s", args.resources, started.elapsed().as_secs_f64());
     println!("with {}: {} MB resident", args.resources, resident_mb(pid));
 
-    let generations = Generations::watch(deployments.clone());
+    let generations = Generations::watch(&cluster);
     for round in 1..=args.rounds {
         let password = format!("round-{round}");
         cluster.dev.set(&vault, &[("PASSWORD", password.as_str())]).await;
@@ -125,35 +126,50 @@ async fn main() {
     operator.stop().await.unwrap();
 }
 
-/// Three writes for each of as many objects of the same size that the operator does not see.
+/// The three writes of a rotation, for each of as many objects of the same kinds and sizes that the operator does not see.
 async fn floor(cluster: &Cluster, count: usize, round: usize) -> f64 {
     let namespace = format!("floor-{round}");
     cluster.create_namespace(&namespace).await;
     let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), &namespace);
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), &namespace);
-    let connections: Api<FerrVaultConnection> = Api::namespaced(cluster.client.clone(), &namespace);
+    let others: Api<FerrVaultSecret> = Api::namespaced(cluster.client.clone(), &namespace);
+    let params = PatchParams { field_manager: Some("plain".to_owned()), ..PatchParams::default() };
+    let sample = resources(cluster).get("r-00000").await.unwrap().status.unwrap();
+    let status = |hash: &str| {
+        let mut status = serde_json::to_value(&sample).unwrap();
+        status["contentHash"] = json!(hash);
+        status["lastRolloutHash"] = json!(hash);
+        status["rollouts"][0]["hash"] = json!(hash);
+        for time in ["lastAttemptedAt", "lastSyncedAt", "lastChangedAt"] {
+            status[time] = json!(jiff::Timestamp::now());
+        }
+        json!({ "status": status })
+    };
+    let hash = sample.content_hash.clone().unwrap();
     each(count, async |name| {
-        let secret =
-            objects::typed(json!({"metadata": {"name": name}, "stringData": {"USER": "app", "PASSWORD": "0"}}));
-        secrets.create(&PostParams::default(), &secret).await.unwrap();
+        let marks = json!({marks::MANAGED_BY: marks::MANAGER, marks::CONTENT_HASH: hash});
+        let data = json!({"USER": "app", "PASSWORD": "0"});
+        let secret = json!({"metadata": {"name": name, "annotations": marks}, "stringData": data});
+        secrets.create(&PostParams::default(), &objects::typed(secret)).await.unwrap();
         let workload = objects::typed(objects::workload("Deployment", &name));
         deployments.create(&PostParams::default(), &workload).await.unwrap();
-        // A custom resource with a status, of a size like that of the operator's own.
-        let mut connection = objects::connection("https://floor.invalid");
-        connection["metadata"]["name"] = json!(name);
-        connections.create(&PostParams::default(), &objects::typed(connection)).await.unwrap();
+        let spec = json!({"rolloutRestart": [objects::restart("Deployment", &name)], "refreshInterval": "1h"});
+        let other = objects::typed(objects::resource(&name, "scale", spec));
+        others.create(&PostParams::default(), &other).await.unwrap();
+        others.patch_status(&name, &params, &Patch::Merge(&status(&hash))).await.unwrap();
     })
     .await;
     tokio::time::sleep(Duration::from_secs(3)).await;
+    // Of the same length, as a version is.
+    let next: String = hash.chars().rev().collect();
     let started = Instant::now();
     each(count, async |name| {
-        let params = PatchParams::default();
-        let data = json!({"metadata": {"annotations": {marks::CONTENT_HASH: "1"}}, "data": {"PASSWORD": "MQ=="}});
-        secrets.patch(&name, &params, &Patch::Merge(&data)).await.unwrap();
-        let template = json!({"spec": {"template": {"metadata": {"annotations": {"a": "1"}}}}});
-        deployments.patch(&name, &params, &Patch::Merge(&template)).await.unwrap();
-        let status = json!({"status": {"lastCheckedAt": "2026-01-01T00:00:00Z"}});
-        connections.patch_status(&name, &params, &Patch::Merge(&status)).await.unwrap();
+        let data = json!({"metadata": {"annotations": {marks::CONTENT_HASH: next}}, "data": {"PASSWORD": "MQ=="}});
+        secrets.patch_metadata(&name, &params, &Patch::Merge(&data)).await.unwrap();
+        let mark = json!({"ferrvault.com/restarted-at": "now", "ferrvault.com/content-hash.0": next});
+        let template = json!({"spec": {"template": {"metadata": {"annotations": mark}}}});
+        deployments.patch_metadata(&name, &params, &Patch::Merge(&template)).await.unwrap();
+        others.patch_status(&name, &params, &Patch::Merge(&status(&next))).await.unwrap();
     })
     .await;
     started.elapsed().as_secs_f64()
@@ -168,12 +184,13 @@ async fn each(count: usize, act: impl AsyncFn(String)) {
 struct Generations(Arc<Mutex<BTreeMap<String, i64>>>);
 
 impl Generations {
-    fn watch(workloads: Api<Deployment>) -> Self {
+    fn watch(cluster: &Cluster) -> Self {
+        let workloads: Api<PartialObjectMeta<Deployment>> = Api::namespaced(cluster.client.clone(), NAMESPACE);
         let seen = Arc::<Mutex<BTreeMap<String, i64>>>::default();
         let told = Arc::clone(&seen);
         // Ends with the process.
         tokio::spawn(async move {
-            let objects = metadata_watcher(workloads, watcher::Config::default()).default_backoff().applied_objects();
+            let objects = watcher(workloads, watcher::Config::default()).default_backoff().applied_objects();
             let mut objects = objects.boxed();
             while let Some(object) = objects.next().await {
                 let Ok(object) = object else { continue };
