@@ -36,7 +36,7 @@ pub(super) async fn report(
     if let Some(transition) = transition {
         let (namespace, name) = (&connection.metadata.namespace, &connection.metadata.name);
         let (reason, detail) = (transition.reason, transition.message.as_str());
-        if transition.is_true {
+        if announce::is_good(&transition) {
             tracing::info!(namespace, connection = name, %reason, detail, "connection ready");
         } else {
             tracing::warn!(namespace, connection = name, %reason, detail, "connection not ready");
