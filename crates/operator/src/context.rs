@@ -73,6 +73,11 @@ impl Context {
         keep(&self.connections, renewed)
     }
 
+    /// Whether this replica leads, and so may write, at this moment.
+    pub fn leads(&self) -> bool {
+        self.cluster.may_write().is_ok()
+    }
+
     /// How often `resource` is looked at. An interval that cannot be read counts as absent; the sync stage refuses it.
     pub fn cadence(&self, resource: &FerrVaultSecret) -> Cadence {
         cadence(resource, self.default_refresh)
