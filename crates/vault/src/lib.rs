@@ -6,13 +6,14 @@
 //!
 //! `endpoint` checks URLs, `allowed` compares them with a list, `address` keeps away from the node's own, `bearer` tokens, `encode` names; `client` has the calls, `transport` and `network`
 //! one attempt, `retry` the policy, `body` and `memory` the limits, `wire`, `json_string`, `reveal` and `identity` the answers, `tls`
-//! and `pin` whom to trust, `upstream` and `error` what a failure may say.
+//! and `pin` whom to trust, `upstream`, `echo` and `error` what a failure may say.
 
 mod address;
 mod allowed;
 mod bearer;
 mod body;
 mod client;
+mod echo;
 mod encode;
 mod endpoint;
 mod error;
