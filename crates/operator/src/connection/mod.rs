@@ -9,6 +9,7 @@
 
 mod attempts;
 mod doubt;
+mod refused;
 mod report;
 mod token;
 
@@ -192,7 +193,7 @@ async fn probe(ctx: &Context, connection: &FerrVaultConnection, progress: &Progr
     progress.at("reading the token");
     let bearer = bearer(ctx, connection, &endpoint).await?;
     progress.at("asking FerrVault for its health");
-    ctx.ferrvault.health(&endpoint).await.map_err(|error| ferrvault::refusal(&error, "/health"))?;
+    ctx.ferrvault.health(&endpoint).await.map_err(|error| refused::by_health(&error))?;
     progress.at("asking FerrVault whose token it is");
     token::check(ctx, connection, &endpoint, bearer).await
 }

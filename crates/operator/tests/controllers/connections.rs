@@ -131,8 +131,14 @@ async fn each_thing_wrong_with_it_is_said_and_heals_within_a_minute() {
         },
         Case {
             ready: "False Unreachable",
-            says: &["/health", "connection refused"],
+            says: &["/health", "connection refused", "host and port of spec.url"],
             wrong: |room| room.vault.ill(Some(VaultError::Unreachable { why: "connection refused".into() })),
+            right: |room| room.vault.ill(None),
+        },
+        Case {
+            ready: "False VaultNotFound",
+            says: &["/health: not found (404)", "correct spec.url"],
+            wrong: |room| room.vault.ill(Some(script::not_found())),
             right: |room| room.vault.ill(None),
         },
         Case {
