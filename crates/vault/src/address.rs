@@ -12,6 +12,8 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use thiserror::Error;
 
+use crate::lookup;
+
 /// Which addresses a client connects to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reachable {
@@ -96,10 +98,7 @@ struct Filtered {
 
 /// The system's resolver, held to `reachable`.
 pub(crate) fn resolver(reachable: Reachable) -> Arc<impl Resolve> {
-    let lookup: Lookup = Arc::new(|name| {
-        // The port is set by who connects.
-        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
-    });
+    let lookup: Lookup = Arc::new(|name| Box::pin(lookup::SYSTEM.of(name)));
     Arc::new(Filtered { reachable, lookup })
 }
 
