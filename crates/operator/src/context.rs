@@ -17,6 +17,7 @@ use crate::connection::Attempts;
 use crate::entropy::Entropy;
 use crate::ferrvault::{Credentials, FerrVault};
 use crate::secret::Memories;
+use crate::triggers::Queues;
 
 /// No resource is looked at more often, whatever it asks for: `1ns`, or `30ms` for `30m`, would be a loop without pause.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,6 +40,8 @@ pub struct Context {
     pub memories: Memories,
     /// Failed checks in a row of each connection.
     pub attempts: Attempts,
+    /// Where a pass asks for another.
+    pub queues: Queues,
     /// Events for people.
     pub events: EventPublisher,
     /// Counters and histograms.
@@ -68,6 +71,11 @@ impl Context {
     /// Keeps the connection that a write of ours answered.
     pub fn keep_connection(&self, renewed: FerrVaultConnection) -> Arc<FerrVaultConnection> {
         keep(&self.connections, renewed)
+    }
+
+    /// Whether this replica leads, and so may write, at this moment.
+    pub fn leads(&self) -> bool {
+        self.cluster.may_write().is_ok()
     }
 
     /// How often `resource` is looked at. An interval that cannot be read counts as absent; the sync stage refuses it.

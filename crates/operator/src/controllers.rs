@@ -16,7 +16,7 @@ use crate::cluster::watch::{self, Scope, Started};
 use crate::connection;
 use crate::context::Context;
 use crate::entropy::Entropy;
-use crate::ferrvault::{self, Credentials, FerrVault, OidcLimits};
+use crate::ferrvault::{self, Credentials, FerrVault, Listener, OidcLimits};
 use crate::hooks;
 use crate::key::ObjectKey;
 use crate::leader::Leadership;
@@ -86,18 +86,20 @@ impl Controllers {
             resources: Queue::new(crate::admin::metrics::SECRET_CONTROLLER, parts.limits),
             connections: Queue::new(crate::admin::metrics::CONNECTION_CONTROLLER, parts.limits),
         };
-        let credentials = Arc::new(Credentials::new(Arc::clone(&parts.ferrvault), parts.clock.clone(), parts.oidc));
+        let ferrvault: Arc<dyn FerrVault> = Arc::new(Listener(parts.ferrvault));
+        let credentials = Arc::new(Credentials::new(Arc::clone(&ferrvault), parts.clock.clone(), parts.oidc));
         let (resources, connections) = triggers::stores(&queues, Arc::clone(&credentials));
         let request = parts.clients.request.clone();
         let ctx = Context {
             cluster: Cluster::new(request.clone(), parts.leadership.clone()),
             resources,
             connections,
-            ferrvault: parts.ferrvault,
+            ferrvault,
             credentials,
             operator_key: parts.operator_key,
             memories: secret::Memories::default(),
             attempts: connection::Attempts::default(),
+            queues: queues.clone(),
             events: EventPublisher::new(request, parts.leadership.clone(), parts.clock.clone(), &parts.instance),
             metrics: parts.metrics,
             clock: parts.clock,

@@ -35,6 +35,11 @@ impl Queues {
         self.check(key, Check::Whole, urgency);
     }
 
+    /// A pass was refused the token of this connection.
+    pub fn doubt(&self, connection: ObjectKey) {
+        self.check(connection, Check::Doubt, Urgency::Routine);
+    }
+
     fn check(&self, key: ObjectKey, check: Check, urgency: Urgency) {
         let group = key.to_string().into();
         self.connections.add(key, group, check, urgency);

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use thiserror::Error;
 
+use crate::lookup;
+
 /// Which addresses a client connects to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reachable {
@@ -96,10 +98,7 @@ struct Filtered {
 
 /// The system's resolver, held to `reachable`.
 pub(crate) fn resolver(reachable: Reachable) -> Arc<impl Resolve> {
-    let lookup: Lookup = Arc::new(|name| {
-        // The port is set by who connects.
-        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
-    });
+    let lookup: Lookup = Arc::new(|name| Box::pin(lookup::SYSTEM.of(name)));
     Arc::new(Filtered { reachable, lookup })
 }
 
@@ -172,6 +171,10 @@ mod tests {
             let addresses = addresses.clone();
             Box::pin(async move { Ok(addresses) })
         });
+        unreachable_because(reachable, lookup).await
+    }
+
+    async fn unreachable_because(reachable: Reachable, lookup: Lookup) -> VaultError {
         let http = reqwest::Client::builder()
             .tls_backend_preconfigured(crate::tls::client_config(&crate::TlsOptions::default(), true).unwrap())
             .dns_resolver(Arc::new(Filtered { reachable, lookup }))
@@ -194,6 +197,13 @@ mod tests {
             let error = failure(reachable, addresses).await;
             assert_eq!(error, VaultError::Unreachable { why: "connection refused".into() }, "{case}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_nobody_knows_is_told_as_such() {
+        let lookup: Lookup = Arc::new(|_| Box::pin(async { Err(io::Error::other("canary")) }));
+        let why = unreachable_because(Reachable::NoMetadata, lookup).await;
+        assert_eq!(why, VaultError::Unreachable { why: "the host name cannot be resolved".into() });
     }
 
     #[tokio::test]

@@ -28,7 +28,7 @@ pub(crate) fn unescape(raw: &str) -> Option<SecretBytes> {
 }
 
 /// The character of the escape whose backslash was just read, and what follows it.
-fn escaped_character(escape: &str) -> Option<(char, &str)> {
+pub(crate) fn escaped_character(escape: &str) -> Option<(char, &str)> {
     let kind = escape.chars().next()?;
     let after = escape.get(kind.len_utf8()..)?;
     let character = match kind {

@@ -4,20 +4,22 @@
 //! goes (no redirect, no proxy); it ends in an answer or in a [`VaultError`]. Values and tokens live in types that
 //! cannot be printed and are wiped on drop, and no error, log or `Debug` of this crate holds a byte of them.
 //!
-//! `endpoint` checks URLs, `allowed` compares them with a list, `address` keeps away from the node's own, `bearer` tokens, `encode` names; `client` has the calls, `transport` and `network`
+//! `endpoint` checks URLs, `allowed` compares them with a list, `address` keeps away from the node's own, `lookup` names, `bearer` tokens, `encode` names; `client` has the calls, `transport` and `network`
 //! one attempt, `retry` the policy, `body` and `memory` the limits, `wire`, `json_string`, `reveal` and `identity` the answers, `tls`
-//! and `pin` whom to trust, `upstream` and `error` what a failure may say.
+//! and `pin` whom to trust, `upstream`, `echo` and `error` what a failure may say.
 
 mod address;
 mod allowed;
 mod bearer;
 mod body;
 mod client;
+mod echo;
 mod encode;
 mod endpoint;
 mod error;
 mod identity;
 mod json_string;
+mod lookup;
 mod memory;
 mod network;
 mod pin;

@@ -175,18 +175,24 @@ pub(crate) fn explain(error: &rustls::Error) -> String {
     use rustls::Error as Tls;
     let text = match error {
         Tls::InvalidCertificate(certificate) => match certificate {
-            CertificateError::UnknownIssuer => "the issuer of its certificate is not trusted; hand in the CA",
-            CertificateError::BadSignature => {
-                "its certificate is not signed by the trusted CA of that name; hand in the CA that is in use now"
+            CertificateError::UnknownIssuer => {
+                "the issuer of its certificate is not trusted; add its CA to those of the operator's image, or name a file \
+                 with it in SSL_CERT_FILE"
             }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",
+            CertificateError::BadSignature => {
+                "its certificate is not signed by the trusted CA of that name; add the CA that is in use now to those of the \
+                 operator's image, or name a file with it in SSL_CERT_FILE"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "its certificate has expired; renew it"
+            }
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 "its certificate is not valid yet; check the clocks"
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "its certificate is for another host name; check the URL"
             }
-            CertificateError::Revoked => "its certificate is revoked",
+            CertificateError::Revoked => "its certificate is revoked; give it another",
             CertificateError::ApplicationVerificationFailure => "its key is none of the pinned ones; check the pins",
             _ => "its certificate is not valid for a server; check how it was made",
         },

@@ -3,20 +3,17 @@
 //! Texts from the other side are not trusted: they are cut, freed of everything that does not print, and withheld
 //! altogether when they repeat a piece of what the call kept secret (invariant I8).
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use zeroize::Zeroizing;
 
+use crate::echo;
 use crate::json_string::unescape;
 
 /// Most characters that are shown.
 const MAX_CHARACTERS: usize = 200;
-
-/// Length of the pieces compared with a secret. Shorter ones meet by chance (`fvsat_` is six characters), longer ones
-/// would let a usable part of a value through.
-const PIECE: usize = 8;
 
 /// Shown instead of a text that repeats a secret.
 const WITHHELD: &str = "<withheld: it repeats a secret>";
@@ -28,15 +25,10 @@ pub struct UpstreamText(String);
 impl UpstreamText {
     /// Makes `text` fit to be shown. `secrets` is what the call must not reveal.
     pub(crate) fn new(text: &str, secrets: &[&[u8]]) -> Self {
-        // Compared before and after the cleaning: a secret broken up by invisible characters reads like the secret.
-        if secrets.iter().any(|secret| repeats(text, secret)) {
+        if echo::repeats(text, secrets, printable) {
             return Self(WITHHELD.to_owned());
         }
-        let printable = printable(text);
-        if secrets.iter().any(|secret| repeats(&printable, secret)) {
-            return Self(WITHHELD.to_owned());
-        }
-        Self(cut(&printable))
+        Self(cut(&printable(text)))
     }
 
     /// Reads the text out of an error body: `{"error":"…"}` or `{"message":"…"}`. Anything else gives no text, because
@@ -77,17 +69,21 @@ pub(crate) fn shown_name(name: &str) -> String {
 
 /// `text` without characters that do not print, with runs of white space made one space. It is shown in double quotes, so
 /// what it quotes itself stands in single ones.
-fn printable(text: &str) -> String {
-    let visible: String = text
-        .chars()
-        .map(|c| match c {
-            '"' => '\'',
-            c if c.is_whitespace() => ' ',
-            c => c,
-        })
-        .filter(|c| !c.is_control() && !is_invisible(*c))
-        .collect();
-    visible.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+fn printable(text: &str) -> Zeroizing<String> {
+    // A secret passes here as well. Nothing becomes longer, so this never grows and leaves no copy behind.
+    let mut shown = Zeroizing::new(String::with_capacity(text.len()));
+    let mut word_ended = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            word_ended = !shown.is_empty();
+        } else if !c.is_control() && !is_invisible(c) {
+            if std::mem::take(&mut word_ended) {
+                shown.push(' ');
+            }
+            shown.push(if c == '"' { '\'' } else { c });
+        }
+    }
+    shown
 }
 
 /// Characters that are no controls to Unicode and still change how the text around them is shown, or hide in it.
@@ -107,16 +103,6 @@ fn cut(text: &str) -> String {
     let mut short: String = text.chars().take(MAX_CHARACTERS - 1).collect();
     short.push('…');
     short
-}
-
-/// Whether `text` contains a piece of `secret`, or all of a secret shorter than a piece.
-fn repeats(text: &str, secret: &[u8]) -> bool {
-    if secret.is_empty() {
-        return false;
-    }
-    let length = secret.len().min(PIECE);
-    let pieces: HashSet<&[u8]> = text.as_bytes().windows(length).collect();
-    secret.windows(length).any(|piece| pieces.contains(piece))
 }
 
 #[cfg(test)]
@@ -172,6 +158,34 @@ mod tests {
         assert_eq!(UpstreamText::new("fvsat_ tokens only", &[token]).as_str(), "fvsat_ tokens only");
         assert_eq!(UpstreamText::new("value abc is weak", &[b"abc"]).as_str(), WITHHELD);
         assert_eq!(UpstreamText::new("value is weak", &[b"", b"abc"]).as_str(), "value is weak");
+    }
+
+    /// The shown text is in single quotes where the value is in double ones, and whoever quotes a value escapes it.
+    #[test]
+    fn a_secret_with_quotes_is_withheld_however_it_is_spelled() {
+        let secret = "can\"ary\" \n42\"x\"7\"";
+        let as_json = serde_json::to_string(secret).unwrap();
+        for (spelling, text) in [
+            ("as it is", secret.to_owned()),
+            ("as it would be shown", "can'ary' 42'x'7'".to_owned()),
+            ("as JSON", as_json.clone()),
+            ("as JSON within JSON", serde_json::to_string(&as_json).unwrap()),
+            ("as Rust prints it", format!("{secret:?}")),
+            ("for an address", "can%22ary%22%20%0A42%22x%227%22".to_owned()),
+            ("for an address within another", "can%2522ary%2522%2520%250A42%2522x%25227%2522".to_owned()),
+            ("for a page", "can&quot;ary&quot; &#10;42&#34;x&#x22;7&quot;".to_owned()),
+            ("as code points", r"can\u0022ary\u0022\u0020\u000a42\u0022x\u00227\u0022".to_owned()),
+        ] {
+            let text = format!("value {text} is weak");
+            assert_eq!(
+                UpstreamText::new(&text, &[b"fvsat_canary", secret.as_bytes()]).as_str(),
+                WITHHELD,
+                "{spelling}"
+            );
+            let body = serde_json::json!({ "error": text }).to_string();
+            let read = UpstreamText::from_body(body.as_bytes(), &[secret.as_bytes()]);
+            assert_eq!(read.as_str(), WITHHELD, "{spelling}");
+        }
     }
 
     #[test]

@@ -4,9 +4,12 @@
 //! due ─▶ connection, who refers to it ─▶ finalizer ─▶ token, /health, whose token ─▶ status, event ─▶ next wake
 //! ```
 //!
-//! Where only its users are others than before, the finalizer is looked at and the rest waits for its time.
+//! Where only its users are others than before, the finalizer is looked at and the rest waits for its time. A pass over a
+//! resource whose token is refused puts what the connection says in doubt: it is checked before its time, once.
 
 mod attempts;
+mod doubt;
+mod refused;
 mod report;
 mod token;
 
@@ -22,6 +25,7 @@ use ferrvault_core::sync::checks;
 use futures::FutureExt;
 
 pub use self::attempts::Attempts;
+pub use self::doubt::doubt;
 pub use self::token::bearer;
 use crate::admin::metrics::CONNECTION_CONTROLLER;
 use crate::cluster::error::CallError;
@@ -42,6 +46,9 @@ pub enum Check {
     /// Somebody refers to it who did not, or no longer does: hold it or let it go. A thousand resources made at once are no
     /// reason to probe a thousand times.
     Users,
+    /// Its token was refused to a resource: everything, unless that was looked into already. A thousand resources whose
+    /// token was revoked are no reason to probe a thousand times either.
+    Doubt,
     /// Everything.
     #[default]
     Whole,
@@ -57,6 +64,7 @@ impl Work for Check {
 pub async fn pass(ctx: Arc<Context>, key: ObjectKey, due: Check) -> Next<Check> {
     let progress = Progress::default();
     let attempts = ctx.attempts.of(&key);
+    let due = if due == Check::Doubt && !doubt::stands(&ctx, &key) { Check::Users } else { due };
     let whole = AssertUnwindSafe(whole(&ctx, &key, due, &progress)).catch_unwind();
     let after = match tokio::time::timeout(ctx.deadline, whole).await {
         Ok(Ok(After::Gone)) => {
@@ -127,6 +135,7 @@ async fn whole(ctx: &Context, key: &ObjectKey, due: Check, progress: &Progress) 
     if due == Check::Users && ctx.attempts.knows(key) && was_checked(&connection) {
         return After::Held;
     }
+    ctx.attempts.begin(key, due == Check::Doubt);
     let (report, after) = if connection.metadata.deletion_timestamp.is_some() {
         if users.is_empty() {
             return After::Gone;
@@ -184,7 +193,7 @@ async fn probe(ctx: &Context, connection: &FerrVaultConnection, progress: &Progr
     progress.at("reading the token");
     let bearer = bearer(ctx, connection, &endpoint).await?;
     progress.at("asking FerrVault for its health");
-    ctx.ferrvault.health(&endpoint).await.map_err(|error| ferrvault::refusal(&error, "/health"))?;
+    ctx.ferrvault.health(&endpoint).await.map_err(|error| refused::by_health(&error))?;
     progress.at("asking FerrVault whose token it is");
     token::check(ctx, connection, &endpoint, bearer).await
 }

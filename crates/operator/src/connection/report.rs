@@ -36,7 +36,7 @@ pub(super) async fn report(
     if let Some(transition) = transition {
         let (namespace, name) = (&connection.metadata.namespace, &connection.metadata.name);
         let (reason, detail) = (transition.reason, transition.message.as_str());
-        if transition.is_true {
+        if announce::is_good(&transition) {
             tracing::info!(namespace, connection = name, %reason, detail, "connection ready");
         } else {
             tracing::warn!(namespace, connection = name, %reason, detail, "connection not ready");
@@ -46,8 +46,12 @@ pub(super) async fn report(
     Ok(())
 }
 
-/// The check was cut at its deadline while at `step`.
+/// The check was cut at its deadline while at `step`. Late in a process that was frozen, it is another replica's by now.
 pub(super) async fn cut(ctx: &Context, key: &ObjectKey, step: &str) {
+    if !ctx.leads() {
+        tracing::info!(%key, step, "check of a connection cut at its deadline: this replica does not lead any more");
+        return;
+    }
     ctx.metrics.timeout(CONNECTION_CONTROLLER);
     tracing::warn!(%key, step, deadline = ?ctx.deadline, "check of a connection cut at its deadline");
     let message = format!("the check was cut after {} while {step}; it is tried again", GoDuration::from(ctx.deadline));

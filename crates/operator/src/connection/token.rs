@@ -8,8 +8,8 @@ use ferrvault_core::connection::TokenCheck;
 use ferrvault_core::refusal::Refusal;
 use ferrvault_vault::{Bearer, Endpoint, VaultError};
 
+use super::refused;
 use crate::context::Context;
-use crate::ferrvault;
 
 /// The bearer to ask with.
 pub async fn bearer(ctx: &Context, connection: &FerrVaultConnection, endpoint: &Endpoint) -> Result<Bearer, Refusal> {
@@ -57,7 +57,7 @@ pub(super) async fn check(
     }
     match answer {
         Ok(()) => Ok(TokenCheck::Accepted),
-        Err(error @ VaultError::Unauthorized { .. }) => Err(ferrvault::refusal(&error, "the connection's token")),
+        Err(error @ VaultError::Unauthorized { .. }) => Err(refused::by_identity(&error, connection)),
         Err(_) => Ok(TokenCheck::NotTold),
     }
 }

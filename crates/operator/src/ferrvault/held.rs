@@ -1,9 +1,10 @@
-//! What a pass holds of FerrVault's answer: the room in memory that the values take, in whatever form they are by then.
+//! What a pass holds of FerrVault's answer: the room in memory that the values take, in whatever form they are by then;
+//! and whether the last answer was that nobody knows who asks.
 //!
 //! Bound to the task of the pass and not to the answer, whose values are moved, transformed, encoded and sent. The end of the
 //! sync stage leaves nothing of them, nor does the end of the pass, however it comes; a restart that hangs holds no room.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use ferrvault_vault::Claim;
@@ -16,11 +17,12 @@ struct Pass {
     namespace: Arc<str>,
     /// A second answer takes the place of the first, which was dropped by then.
     claim: RefCell<Option<Claim>>,
+    refused: Cell<bool>,
 }
 
 /// Runs a pass over an object of `namespace`; what it claims is given back when it ends or is cut off.
 pub(crate) async fn until_the_end<F: Future>(namespace: Arc<str>, pass: F) -> F::Output {
-    PASS.scope(Pass { namespace, claim: RefCell::default() }, pass).await
+    PASS.scope(Pass { namespace, claim: RefCell::default(), refused: Cell::default() }, pass).await
 }
 
 /// The namespace that claims are counted for. Outside of a pass it has no name, and shares with all that have none.
@@ -36,6 +38,16 @@ pub(crate) fn nothing_is_left() {
 /// Keeps `claim` until nothing is left of the answer. Outside of a pass it is given back at once.
 pub(super) fn keep(claim: Option<Claim>) {
     let _ = PASS.try_with(|pass| pass.claim.replace(claim));
+}
+
+/// Notes whether FerrVault's last answer to the pass was that it does not accept who asks.
+pub(super) fn note(refused: bool) {
+    let _ = PASS.try_with(|pass| pass.refused.set(refused));
+}
+
+/// Whether it was.
+pub(crate) fn token_was_refused() -> bool {
+    PASS.try_with(|pass| pass.refused.get()).unwrap_or_default()
 }
 
 #[cfg(test)]

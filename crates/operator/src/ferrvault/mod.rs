@@ -7,6 +7,7 @@ mod credentials;
 mod held;
 mod http;
 mod jwt;
+mod listener;
 mod reads;
 
 use ferrvault_api::connection::Mode;
@@ -17,8 +18,9 @@ use ferrvault_vault::{Bearer, BearerGrant, Endpoint, RevealRequest, Scope, Vault
 use futures::future::BoxFuture;
 
 pub use self::credentials::{Credentials, OidcLimits};
-pub(crate) use self::held::{nothing_is_left, until_the_end};
+pub(crate) use self::held::{nothing_is_left, token_was_refused, until_the_end};
 pub use self::http::Http;
+pub(crate) use self::listener::Listener;
 
 /// The questions a pass asks.
 pub trait FerrVault: Send + Sync + 'static {

@@ -18,7 +18,7 @@ mod unfinished;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use ferrvault_api::FerrVaultSecret;
+use ferrvault_api::{FerrVaultSecret, Reason};
 use ferrvault_core::status::{RestartReport, SyncReport};
 use ferrvault_core::sync::checks;
 use futures::FutureExt;
@@ -26,8 +26,9 @@ use tokio::time::Instant;
 
 pub use self::due::{Due, Memories};
 use self::due::{Memory, Stages};
+use crate::connection;
 use crate::context::Context;
-use crate::ferrvault::nothing_is_left;
+use crate::ferrvault::{nothing_is_left, token_was_refused};
 use crate::key::ObjectKey;
 use crate::progress::Progress;
 use crate::queue::Next;
@@ -108,6 +109,9 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
                 (report, Some(held), true)
             }
             Err(sync::Ended::Refused { refusal, target_is_ours, renewed }) => {
+                if refusal.reason == Reason::AuthFailed && token_was_refused() {
+                    connection::doubt(ctx, &key.beside(resource.spec.connection_ref.name.as_str()));
+                }
                 resource = renewed.unwrap_or(resource);
                 (SyncReport::Refused(refusal), None, target_is_ours)
             }

@@ -63,13 +63,20 @@ pub(super) async fn report(
     progress.at("writing the status");
     let written = write_status(ctx, &resource, &rendered).await;
     propagation::tell(&ctx.metrics, &mut memory, &resource, news, &restart_report, ctx.clock.now());
+    log_target(key, &resource, &sync, started);
+    if written == Err(CallError::NotLeading) {
+        // No condition has changed, and what a replica ran into that had lost its right is no error: the next leader looks
+        // for itself. Where the right was only late, this wake goes on.
+        tracing::info!(%key, "pass ended without a record: this replica does not lead any more");
+        decide_again(ctx, &mut memory);
+        return memory;
+    }
     let result = tell(ctx, key, &resource, &sync, &restart_report, &rendered, started);
     if result == PassResult::Success && written.is_ok() {
         memory.succeeded_at = Some(ctx.clock.now());
     }
     match written {
         Ok(()) => recorded(&mut memory),
-        Err(CallError::NotLeading) => {}
         Err(error) => {
             // What this pass did is on the target and the workloads; only its record is missing. Look again soon. A
             // resource that is gone costs one look that finds nothing.
@@ -113,7 +120,8 @@ pub(super) async fn suspended(
             publish(ctx, resource, &rendered);
             recorded(&mut memory);
         }
-        Err(CallError::NotFound | CallError::NotLeading) => {}
+        Err(CallError::NotFound) => {}
+        Err(CallError::NotLeading) => decide_again(ctx, &mut memory),
         Err(error) => {
             decide_again(ctx, &mut memory);
             if !error.is_conflict() {
@@ -248,6 +256,15 @@ pub(super) async fn write_status(
     Ok(())
 }
 
+/// A line only when the target was written.
+fn log_target(key: &ObjectKey, resource: &FerrVaultSecret, sync: &SyncReport, started: Instant) {
+    let SyncReport::Synced { change, keys, .. } = sync else { return };
+    if *change != Change::Unchanged {
+        let (keys, took) = (keys.len(), started.elapsed());
+        tracing::info!(%key, target = resource.target_name(), ?change, keys, ?took, "target written");
+    }
+}
+
 /// Log, events and metrics: a line only when something changed.
 fn tell(
     ctx: &Context,
@@ -265,15 +282,8 @@ fn tell(
         }
         _ => (false, false),
     };
-    match sync {
-        SyncReport::Synced { change, keys, .. } => {
-            if *change != Change::Unchanged {
-                let keys = keys.len();
-                tracing::info!(%key, target = resource.target_name(), ?change, keys, took = ?took, "target written");
-            }
-        }
-        SyncReport::Refused(refusal) => ctx.metrics.error(refusal.reason),
-        SyncReport::NotDue => {}
+    if let SyncReport::Refused(refusal) = sync {
+        ctx.metrics.error(refusal.reason);
     }
     if refused {
         ctx.metrics.error(Reason::RolloutFailed);

@@ -21,10 +21,16 @@ use crate::key::ObjectKey;
 /// would otherwise do so in silence.
 const FIGHT: u32 = 5;
 
-/// A pass that could not even read its resource, or whose objects keep changing.
+/// A pass that could not even read its resource, or not take the former operator's finalizer off it. Its conditions are
+/// older than they look, and there may be no resource any more to say so on: counted as a status that was not written.
 pub(super) fn unsettled(ctx: &Context, key: &ObjectKey, mut memory: Memory, why: &str) -> Memory {
     decide_again(ctx, &mut memory);
-    tracing::warn!(%key, why, "pass ended early");
+    if ctx.leads() {
+        tracing::warn!(%key, why, "pass ended early");
+        ctx.metrics.error(Reason::StatusWriteFailed);
+    } else {
+        tracing::info!(%key, why, "pass ended early: this replica does not lead any more");
+    }
     memory
 }
 
@@ -46,6 +52,7 @@ pub(super) async fn overtaken(
         match write_status(ctx, resource, &rendered).await {
             // What was asked for was tried, and why it failed is on record.
             Ok(()) => memory.awaited_since = None,
+            Err(CallError::NotLeading) => return memory,
             Err(error) => tracing::debug!(%key, error = error.user_message(), "status not written"),
         }
         ctx.metrics.error(Reason::SecretWriteFailed);
@@ -53,8 +60,15 @@ pub(super) async fn overtaken(
     memory
 }
 
-/// The pass was cut at its deadline while at `step`: counted, shown by a short write of its own, tried again.
+/// The pass was cut at its deadline while at `step`: counted, shown by a short write of its own, tried again. A process that
+/// was frozen finds its passes late as well; they are another replica's by then, which tells how they go.
 pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step: &str) -> Memory {
+    if !ctx.leads() {
+        tracing::info!(%key, step, "pass cut at its deadline: this replica does not lead any more");
+        memory.known = true;
+        decide_again(ctx, &mut memory);
+        return memory;
+    }
     ctx.metrics.timeout(SECRET_CONTROLLER);
     ctx.metrics.error(Reason::ReconcileTimeout);
     ctx.metrics.pass_finished(PassResult::Timeout, ctx.deadline, ctx.clock.now());

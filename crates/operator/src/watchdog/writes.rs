@@ -135,7 +135,7 @@ async fn say(ctx: &Context, cluster: &Cluster, finding: &Finding, resource: &Fer
     ctx.keep(renewed);
     if let Some(transition) = told {
         let (reason, detail) = (transition.reason, transition.message.as_str());
-        if transition.is_true {
+        if announce::is_good(&transition) {
             tracing::info!(%key, condition = transition.type_, %reason, detail, "condition changed");
         } else {
             tracing::warn!(%key, condition = transition.type_, %reason, detail, "condition changed");

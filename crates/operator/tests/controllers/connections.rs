@@ -131,8 +131,14 @@ async fn each_thing_wrong_with_it_is_said_and_heals_within_a_minute() {
         },
         Case {
             ready: "False Unreachable",
-            says: &["/health", "connection refused"],
+            says: &["/health", "connection refused", "host and port of spec.url"],
             wrong: |room| room.vault.ill(Some(VaultError::Unreachable { why: "connection refused".into() })),
+            right: |room| room.vault.ill(None),
+        },
+        Case {
+            ready: "False VaultNotFound",
+            says: &["/health: not found (404)", "correct spec.url"],
+            wrong: |room| room.vault.ill(Some(script::not_found())),
             right: |room| room.vault.ill(None),
         },
         Case {
@@ -418,4 +424,86 @@ async fn its_token_made_after_it_is_used_at_once() {
     assert_eq!(room.ready("a"), "True Synced", "{}", room.api.story());
     let condition = room.connection_ready("later");
     assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "Reachable"));
+}
+
+fn refused(room: &Room, error: Option<VaultError>) {
+    room.vault.always("db", error.map(script::Mood::Fails));
+}
+
+/// It would otherwise go on saying that the token is accepted until its next probe, ten minutes later.
+#[tokio::test(start_paused = true)]
+async fn a_resource_whose_token_is_refused_has_it_checked_once_and_before_its_time() {
+    let room = Room::started().await;
+    let names: Vec<String> = (0..20).map(|index| format!("r{index}")).collect();
+    for name in &names {
+        room.api.apply(&fvs(name));
+    }
+    room.run_for(Duration::from_secs(60)).await;
+    let reports = |room: &Room| names.iter().map(|name| room.reports(name).len()).sum::<usize>();
+    let (probes, before) = (room.vault.health_checks(), reports(&room));
+    room.vault.stranger(Some(script::unauthorized()));
+    refused(&room, Some(script::unauthorized()));
+    names.iter().for_each(|name| room.nudge_now(name));
+    room.rest().await;
+    assert_eq!(ready(&room), "False AuthFailed", "{}", room.api.story());
+    assert_eq!(room.vault.health_checks(), probes + 1, "once for all of them");
+    assert_eq!(reports(&room), before + names.len(), "a check starts no pass of theirs");
+    // All are tried again each five minutes, and each is refused again.
+    let whose = room.vault.asked_whose();
+    room.run_for(Duration::from_secs(3600)).await;
+    let asked = room.vault.asked_whose() - whose;
+    assert!((11..=13).contains(&asked), "asked {asked}x in an hour, not every five minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_finds_the_token_accepted_is_not_repeated_for_each_pass_that_is_refused() {
+    let room = Room::with_db(fvs("a")).await;
+    for name in ["b", "c", "d", "e"] {
+        room.api.apply(&fvs(name));
+        room.run_for(Duration::from_secs(70)).await;
+    }
+    let scheduled = room.vault.health_checks();
+    refused(&room, Some(script::unauthorized()));
+    for name in ["a", "b", "c", "d", "e"] {
+        room.nudge(name).await;
+        room.run_for(Duration::from_secs(55)).await;
+        assert_eq!(room.ready(name), "False AuthFailed");
+    }
+    assert_eq!(ready(&room), "True Reachable");
+    assert_eq!(room.vault.health_checks(), scheduled + 1, "{}", room.api.story());
+    let probes = room.vault.health_checks();
+    room.run_for(Duration::from_secs(7200)).await;
+    let probes = room.vault.health_checks() - probes;
+    assert!((12..=26).contains(&probes), "{probes} probes in two hours: one of its own beside each that is scheduled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_about_a_vault_or_was_looked_at_just_now_is_no_reason_to_check_it() {
+    for (case, error, wait, expected) in [
+        ("another vault than the token's", VaultError::Forbidden { upstream: Default::default() }, 60, 0),
+        ("no such vault", script::not_found(), 60, 0),
+        ("FerrVault is failing", script::failing(), 60, 0),
+        ("checked half a minute ago", script::unauthorized(), 20, 0),
+        ("checked a minute ago", script::unauthorized(), 60, 1),
+    ] {
+        let room = Room::with_db(fvs("a")).await;
+        let probes = room.vault.health_checks();
+        room.run_for(Duration::from_secs(wait)).await;
+        refused(&room, Some(error));
+        room.nudge("a").await;
+        assert_eq!(room.vault.health_checks(), probes + expected, "{case}\n{}", room.api.story());
+    }
+    // One that is not well is looked at in its own time.
+    let room = Room::with_db(fvs("a")).await;
+    room.vault.ill(Some(script::failing()));
+    room.run_for(Duration::from_secs(900)).await;
+    assert_eq!(ready(&room), "False Unreachable");
+    let last = room.vault.health_checks();
+    while room.vault.health_checks() == last {
+        room.run_for(Duration::from_secs(1)).await;
+    }
+    refused(&room, Some(script::unauthorized()));
+    room.run_for(Duration::from_secs(40)).await;
+    room.nudge("a").await;
+    assert_eq!(room.vault.health_checks(), last + 1, "{}", room.api.story());
 }

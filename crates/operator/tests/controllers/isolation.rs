@@ -115,7 +115,7 @@ async fn a_pass_that_hangs_is_cut_counted_shown_and_tried_again() {
     let after = room.status("db");
     assert_eq!(after.last_attempted_at, before.last_attempted_at, "a pass that was cut is no completed one");
     assert_eq!(after.last_synced_at, before.last_synced_at);
-    assert_eq!(room.events("db"), ["Normal Synced", "Normal ReconcileTimeout"]);
+    assert_eq!(room.events("db"), ["Normal Synced", "Warning ReconcileTimeout"]);
 
     let counted = room.metric(timeouts);
     room.run_for(Duration::from_secs(600)).await;

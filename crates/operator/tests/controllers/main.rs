@@ -17,6 +17,7 @@ mod faults;
 mod guards;
 mod invariants;
 mod isolation;
+mod lapse;
 mod legacy;
 mod looks;
 mod passes;

@@ -524,8 +524,7 @@ async fn each_reason_on_a_resource_that_was_synced() {
             let message = room.condition("db", "Ready").message;
             assert!(message.contains(&synced), "{name}: {message:?} does not tell of the last success");
         }
-        let severity = if case.transient() { "Normal" } else { "Warning" };
-        assert_eq!(room.events("db"), ["Normal Synced".to_owned(), format!("{severity} {}", case.reason)], "{name}");
+        assert_eq!(room.events("db"), ["Normal Synced".to_owned(), format!("Warning {}", case.reason)], "{name}");
         let counted = format!("ferrvault_secret_sync_errors_total{{reason=\"{}\"}}", case.reason);
         assert!(room.metric(&counted) >= 1.0, "{name}: {counted}");
 
@@ -619,6 +618,6 @@ async fn backoff_grows_to_the_shorter_of_interval_and_five_minutes() {
             assert!((full * 0.8..=full * 1.01).contains(gap), "every {interval}, step {step}: {first:?}");
         }
         // What is tried often is not thereby told often.
-        assert_eq!(room.events("db"), ["Normal Synced", "Normal Unreachable"]);
+        assert_eq!(room.events("db"), ["Normal Synced", "Warning Unreachable"]);
     }
 }

@@ -17,6 +17,7 @@ const GET_API: &str = "GET deployments default/api";
 const PATCH_API: &str = "PATCH deployments default/api";
 const PATCH_SECRET: &str = "PATCH secrets default/db";
 const REPORT: &str = "PATCH ferrvaultsecrets/status default/db";
+const UNRECORDED: &str = "ferrvault_secret_sync_errors_total{reason=\"StatusWriteFailed\"}";
 /// Longer than any retry waits.
 const RETRIED: Duration = Duration::from_mins(6);
 
@@ -107,8 +108,24 @@ async fn one_answer_that_the_resource_is_not_there_does_not_end_its_passes() {
     rotate(&room, 2).await;
     assert_eq!(rollouts.of("api"), 0);
     room.run_for(Duration::from_secs(10)).await;
+    assert_eq!(room.metric(UNRECORDED), 1.0, "a pass that could not read its resource is counted");
     room.assert_current("db", "db");
     assert_eq!((rollouts.of("api"), room.rollout("db").as_str()), (1, "True Restarted"), "{}", room.api.story());
+}
+
+/// Nothing can be said on it any more, and it would be tried again in silence.
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_vanished_without_a_word_of_its_watch_is_counted_each_time() {
+    let (room, _) = room_with(db()).await;
+    room.api.on_call(|call| match call.summary().as_str() {
+        "GET ferrvaultsecrets default/db" | REPORT if call.who == OPERATOR => Fault::Refuse(404),
+        _ => Fault::None,
+    });
+    rotate(&room, 2).await;
+    room.run_for(Duration::from_secs(3600)).await;
+    let tries = room.times("GET ferrvaultsecrets default/db").len();
+    assert!(tries > 10, "tried {tries}x\n{}", room.api.story());
+    assert_eq!(room.metric(UNRECORDED), tries as f64, "{}", room.api.story());
 }
 
 #[tokio::test(start_paused = true)]

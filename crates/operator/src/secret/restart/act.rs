@@ -59,7 +59,8 @@ async fn stamp(
             );
             WorkloadOutcome::Restarted { paused }
         }
-        Err(CallError::Conflict) => WorkloadOutcome::Overtaken,
+        // Whoever leads now stamps it, or has done so: nothing was refused.
+        Err(CallError::Conflict | CallError::NotLeading) => WorkloadOutcome::Overtaken,
         Err(CallError::NotFound) => WorkloadOutcome::Missing,
         Err(error) => failed(&error),
     }
