@@ -40,7 +40,8 @@ impl Cadence {
         [self.interval, self.fallback].into_iter().find(|d| !d.is_zero()).unwrap_or(UNSCHEDULED_RETRY)
     }
 
-    fn backoff_cap(self) -> Duration {
+    /// No backoff is slower than the schedule would be, and none slower than [`BACKOFF_CAP`].
+    pub fn backoff_cap(self) -> Duration {
         if self.interval.is_zero() { BACKOFF_CAP } else { BACKOFF_CAP.min(self.interval) }
     }
 }

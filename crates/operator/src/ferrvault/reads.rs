@@ -150,6 +150,8 @@ mod tests {
             began.elapsed()
         };
         tokio::select! {
+            // In this order: the one that hangs has to come first.
+            biased;
             _ = hanging => unreachable!(),
             took = others => assert_eq!(took, PATIENCE + TAKES),
         }

@@ -73,7 +73,7 @@ pub fn after_panic(ctx: &Context, key: &ObjectKey) -> Next<Due> {
     if ctx.resources.get(key).is_none() {
         return Next::Done;
     }
-    let memory = unfinished::unreported(ctx, ctx.memories.of(key));
+    let memory = unfinished::unreported(ctx, key, ctx.memories.of(key));
     let next = wake(&memory);
     ctx.memories.keep(key, memory);
     next
@@ -121,7 +121,7 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
             // Another term begins with a pass over everything; where the right was only late, this wake goes on.
             Err(sync::Ended::NotLeading) => {
                 let mut memory = memory;
-                report::decide_again(ctx, &mut memory);
+                report::decide_again(ctx, key, &mut memory);
                 return Some(memory);
             }
         }

@@ -68,7 +68,7 @@ pub(super) async fn report(
         // No condition has changed, and what a replica ran into that had lost its right is no error: the next leader looks
         // for itself. Where the right was only late, this wake goes on.
         tracing::info!(%key, "pass ended without a record: this replica does not lead any more");
-        decide_again(ctx, &mut memory);
+        decide_again(ctx, key, &mut memory);
         return memory;
     }
     let result = tell(ctx, key, &resource, &sync, &restart_report, &rendered, started);
@@ -83,7 +83,7 @@ pub(super) async fn report(
             let asked_to_wait =
                 matches!(&sync, SyncReport::Refused(refusal) if matches!(refusal.retry, Retry::After(_)));
             let sync_at = memory.sync_at;
-            decide_again(ctx, &mut memory);
+            decide_again(ctx, key, &mut memory);
             if asked_to_wait {
                 memory.sync_at = sync_at;
             }
@@ -121,9 +121,9 @@ pub(super) async fn suspended(
             recorded(&mut memory);
         }
         Err(CallError::NotFound) => {}
-        Err(CallError::NotLeading) => decide_again(ctx, &mut memory),
+        Err(CallError::NotLeading) => decide_again(ctx, key, &mut memory),
         Err(error) => {
-            decide_again(ctx, &mut memory);
+            decide_again(ctx, key, &mut memory);
             if !error.is_conflict() {
                 not_written(ctx, key, resource, &mut memory, &error);
             }
@@ -181,9 +181,11 @@ pub(super) async fn release_legacy_finalizer(
 
 /// The pass did not come to a record of what it did. Both stages are due soon, from fresh reads: a restart may be owed
 /// that no status tells of, and FerrVault may be away just then.
-pub(super) fn decide_again(ctx: &Context, memory: &mut Memory) {
+pub(super) fn decide_again(ctx: &Context, key: &ObjectKey, memory: &mut Memory) {
     memory.conflicts = memory.conflicts.saturating_add(1);
-    let delay = schedule::backoff(memory.conflicts, schedule::BACKOFF_CAP, ctx.entropy.jitter());
+    let kept = ctx.resources.get(key);
+    let cap = kept.map_or(schedule::BACKOFF_CAP, |resource| ctx.cadence(&resource).backoff_cap());
+    let delay = schedule::backoff(memory.conflicts, cap, ctx.entropy.jitter());
     let at = Some(Instant::now() + delay);
     (memory.sync_at, memory.restart_at) = (at, at);
     // Whoever was faster once is answered at once, whoever always is gets longer and longer pauses.

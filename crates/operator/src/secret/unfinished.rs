@@ -24,7 +24,7 @@ const FIGHT: u32 = 5;
 /// A pass that could not even read its resource, or not take the former operator's finalizer off it. Its conditions are
 /// older than they look, and there may be no resource any more to say so on: counted as a status that was not written.
 pub(super) fn unsettled(ctx: &Context, key: &ObjectKey, mut memory: Memory, why: &str) -> Memory {
-    decide_again(ctx, &mut memory);
+    decide_again(ctx, key, &mut memory);
     if ctx.leads() {
         tracing::warn!(%key, why, "pass ended early");
         ctx.metrics.error(Reason::StatusWriteFailed);
@@ -43,7 +43,7 @@ pub(super) async fn overtaken(
     mut memory: Memory,
     tried: &str,
 ) -> Memory {
-    decide_again(ctx, &mut memory);
+    decide_again(ctx, key, &mut memory);
     tracing::debug!(%key, tried, "overtaken, deciding again from fresh reads");
     if memory.conflicts >= FIGHT {
         let message = format!("{tried}: changed by somebody else on each of {} tries", memory.conflicts);
@@ -66,7 +66,7 @@ pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step
     if !ctx.leads() {
         tracing::info!(%key, step, "pass cut at its deadline: this replica does not lead any more");
         memory.known = true;
-        decide_again(ctx, &mut memory);
+        decide_again(ctx, key, &mut memory);
         return memory;
     }
     ctx.metrics.timeout(SECRET_CONTROLLER);
@@ -75,7 +75,7 @@ pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step
     tracing::warn!(%key, step, deadline = ?ctx.deadline, "pass cut at its deadline");
     memory.known = true;
     // What the cut pass wrote last is unknown, so the next one trusts nothing it kept.
-    decide_again(ctx, &mut memory);
+    decide_again(ctx, key, &mut memory);
     let Some(resource) = ctx.resources.get(key) else { return memory };
     let rendered = render_timeout(&resource, step, &GoDuration::from(ctx.deadline).to_string(), ctx.clock.now());
     short_write(ctx, key, &resource, &mut memory, &rendered).await;
@@ -85,7 +85,7 @@ pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step
 /// The pass panicked while it was at `step`: counted, shown by a short write of its own, tried again.
 pub(super) async fn panicked(ctx: &Context, key: &ObjectKey, memory: Memory, step: &str) -> Memory {
     tracing::error!(%key, step, "a pass panicked");
-    let mut memory = unreported(ctx, memory);
+    let mut memory = unreported(ctx, key, memory);
     let Some(resource) = ctx.resources.get(key) else { return memory };
     let rendered = render_panic(&resource, step, ctx.clock.now());
     short_write(ctx, key, &resource, &mut memory, &rendered).await;
@@ -93,13 +93,13 @@ pub(super) async fn panicked(ctx: &Context, key: &ObjectKey, memory: Memory, ste
 }
 
 /// A pass panicked: counted, and tried again with backoff.
-pub(super) fn unreported(ctx: &Context, mut memory: Memory) -> Memory {
+pub(super) fn unreported(ctx: &Context, key: &ObjectKey, mut memory: Memory) -> Memory {
     ctx.metrics.panicked(SECRET_CONTROLLER);
     ctx.metrics.error(Reason::InternalError);
     ctx.metrics.pass_finished(PassResult::Error, Duration::ZERO, ctx.clock.now());
     memory.known = true;
     // What it wrote last is unknown, as with a pass that was cut.
-    decide_again(ctx, &mut memory);
+    decide_again(ctx, key, &mut memory);
     memory
 }
 

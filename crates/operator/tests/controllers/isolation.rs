@@ -127,6 +127,18 @@ async fn a_pass_that_hangs_is_cut_counted_shown_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pass_that_is_cut_comes_back_no_later_than_the_schedule_would() {
+    let room = Room::with_db(db().every("20s")).await;
+    room.vault.always("db", Some(Mood::Stalls));
+    room.run_for(Duration::from_mins(10)).await;
+    let asked = room.vault.reveals();
+    room.run_for(Duration::from_hours(1)).await;
+    // Cut after two minutes, and twenty seconds at most to the next one.
+    let again = room.vault.reveals() - asked;
+    assert!(again >= 3600 / 140, "{again} passes within an hour");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pass_that_hangs_before_the_first_sync_is_not_ready() {
     let room = Room::started().await;
     room.vault.always("db", Some(Mood::Stalls));
