@@ -34,6 +34,15 @@ pub(super) struct Facts {
     pub(super) news: Option<News>,
 }
 
+/// Why the restart stage could not tell whether a restart is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unsettled {
+    /// Somebody else was at work: normal.
+    Overtaken,
+    /// A read failed, and no condition says so: a metric and a line in the log do.
+    Unread,
+}
+
 /// Writes the status, tells people and metrics, and says when to go on.
 pub(super) async fn report(
     ctx: &Context,
@@ -46,7 +55,14 @@ pub(super) async fn report(
     let (restart_report, look, unsettled) = match restart {
         restart::Ended::Report(report) => (report, None, None),
         restart::Ended::Looked(report, look) => (report, Some(look), None),
-        restart::Ended::Unsettled(why) => (RestartReport::NotDue, None, Some(why)),
+        restart::Ended::Overtaken(why) => {
+            tracing::debug!(%key, why, "overtaken, deciding again from fresh reads");
+            (RestartReport::NotDue, None, Some(Unsettled::Overtaken))
+        }
+        restart::Ended::Unread(why) => {
+            tracing::warn!(%key, why, "whether a restart is owed cannot be told");
+            (RestartReport::NotDue, None, Some(Unsettled::Unread))
+        }
     };
     let rendered = render_with_look(&resource, &sync, &restart_report, look.as_ref(), ctx.clock.now())
         .answering(request.as_deref());
@@ -54,7 +70,7 @@ pub(super) async fn report(
         memory.target_version = target_version;
     }
     plan_sync(ctx, &resource, &sync, &mut memory);
-    plan_restart(ctx, &resource, &restart_report, unsettled.as_deref(), &mut memory);
+    plan_restart(ctx, &resource, &restart_report, unsettled, &mut memory);
     if matches!(&sync, SyncReport::Refused(refusal) if leaves_debt_unknown(refusal.reason)) {
         memory.restart_at = memory.restart_at.or(memory.sync_at);
     }
@@ -71,7 +87,12 @@ pub(super) async fn report(
         decide_again(ctx, key, &mut memory);
         return memory;
     }
-    let result = tell(ctx, key, &resource, &sync, &restart_report, &rendered, started);
+    let result = result_of(&sync, &restart_report, unsettled);
+    ctx.metrics.pass_finished(result, started.elapsed(), ctx.clock.now());
+    if unsettled == Some(Unsettled::Unread) {
+        ctx.metrics.error(Reason::SecretReadFailed);
+    }
+    tell(ctx, key, &resource, &sync, &restart_report, &rendered);
     if result == PassResult::Success && written.is_ok() {
         memory.succeeded_at = Some(ctx.clock.now());
     }
@@ -223,7 +244,7 @@ fn plan_restart(
     ctx: &Context,
     resource: &FerrVaultSecret,
     report: &RestartReport,
-    unsettled: Option<&str>,
+    unsettled: Option<Unsettled>,
     memory: &mut Memory,
 ) {
     let owed = match report {
@@ -267,6 +288,13 @@ fn log_target(key: &ObjectKey, resource: &FerrVaultSecret, sync: &SyncReport, st
     }
 }
 
+/// Whether the pass came to what it is for.
+fn result_of(sync: &SyncReport, restart: &RestartReport, unsettled: Option<Unsettled>) -> PassResult {
+    let owed = matches!(restart, RestartReport::Owed { settled, .. } if !settled.paid);
+    let unread = unsettled == Some(Unsettled::Unread);
+    if owed || unread || matches!(sync, SyncReport::Refused(_)) { PassResult::Error } else { PassResult::Success }
+}
+
 /// Log, events and metrics: a line only when something changed.
 fn tell(
     ctx: &Context,
@@ -275,27 +303,17 @@ fn tell(
     sync: &SyncReport,
     restart: &RestartReport,
     rendered: &Rendered,
-    started: Instant,
-) -> PassResult {
-    let took = started.elapsed();
-    let (owed, refused) = match restart {
-        RestartReport::Owed { settled, .. } => {
-            (!settled.paid, settled.rollouts.iter().any(|rollout| rollout.state == RolloutState::Failed))
-        }
-        _ => (false, false),
-    };
+) {
     if let SyncReport::Refused(refusal) = sync {
         ctx.metrics.error(refusal.reason);
     }
-    if refused {
+    if let RestartReport::Owed { settled, .. } = restart
+        && settled.rollouts.iter().any(|rollout| rollout.state == RolloutState::Failed)
+    {
         ctx.metrics.error(Reason::RolloutFailed);
     }
-    let failed = owed || matches!(sync, SyncReport::Refused(_));
-    let result = if failed { PassResult::Error } else { PassResult::Success };
-    ctx.metrics.pass_finished(result, took, ctx.clock.now());
     log_transitions(key, rendered);
     publish(ctx, resource, rendered);
-    result
 }
 
 fn log_transitions(key: &ObjectKey, rendered: &Rendered) {

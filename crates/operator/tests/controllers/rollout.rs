@@ -68,6 +68,23 @@ fn allow_workloads(room: &Room) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_debt_whose_target_cannot_be_read_is_counted_and_paid_when_it_can() {
+    let (room, rollouts) = room_with(db().restarts("Deployment", "api")).await;
+    room.api.delete::<Deployment>(NS, "api");
+    rotate(&room, 2).await;
+    assert_eq!(room.rollout("db"), "False RolloutPending");
+    room.on("GET secrets default/db", Fault::Refuse(500));
+    room.api.apply(&build::deployment(NS, "api"));
+    room.run_for(Duration::from_secs(60)).await;
+    assert_eq!(room.rollout("db"), "False RolloutPending");
+    let counted = room.metric("ferrvault_secret_sync_errors_total{reason=\"SecretReadFailed\"}");
+    assert!(counted >= 2.0, "{counted}: whether anything is owed could not be told, and nothing says so");
+    room.api.clear_faults();
+    room.run_for(Duration::from_secs(30)).await;
+    assert_settled(&room, &rollouts, &[("api", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_debt_is_on_record_before_the_secret_changes() {
     let mut room = Room::new();
     room.api.apply(&build::deployment(NS, "api"));

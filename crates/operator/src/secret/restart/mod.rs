@@ -26,8 +26,10 @@ pub(super) enum Ended {
     Report(RestartReport),
     /// Nothing is owed, and the workloads were looked at all the same.
     Looked(RestartReport, Look),
-    /// The target changed under it, or could not be read: look again soon.
-    Unsettled(String),
+    /// Somebody else was at work meanwhile: look again soon.
+    Overtaken(&'static str),
+    /// What it goes by could not be read: it cannot tell whether anything is owed, and tries again soon.
+    Unread(String),
 }
 
 /// Runs the stage. `held`: the target as this pass's sync stage left it; `None` when there was none or it was refused.
@@ -47,17 +49,17 @@ pub(super) async fn run(
             match observe::current_version(ctx, resource).await {
                 Ok(Some(version)) => (version, None, None),
                 Ok(None) if contradicted(resource.status.as_ref(), None) => {
-                    return Ended::Unsettled("a restart is owed, and its target was not seen".to_owned());
+                    return Ended::Overtaken("a restart is owed, and its target was not seen");
                 }
                 Ok(None) => return Ended::Report(RestartReport::NotDue),
-                Err(why) => return Ended::Unsettled(why),
+                Err(why) => return Ended::Unread(why),
             }
         }
     };
     match debt(Records::of(resource.status.as_ref()).last_rollout.as_ref(), &current) {
         Debt::Baseline => looked(ctx, resource, RestartReport::Baseline(current), read.or(seen), progress).await,
         Debt::Nothing if contradicted(resource.status.as_ref(), Some(&current)) => {
-            Ended::Unsettled("a restart is owed, and its target was read as from before".to_owned())
+            Ended::Overtaken("a restart is owed, and its target was read as from before")
         }
         Debt::Nothing => looked(ctx, resource, RestartReport::Nothing, read.or(seen), progress).await,
         Debt::Owed => pay(ctx, resource, current, read, progress).await,
@@ -98,14 +100,14 @@ async fn pay(
         progress.at(format!("looking at Secret {} again", resource.target_name()));
         match observe::current_version(ctx, resource).await {
             Ok(Some(version)) if version == current => {}
-            Ok(_) => return Ended::Unsettled("the target changed while its workloads were read".to_owned()),
-            Err(why) => return Ended::Unsettled(why),
+            Ok(_) => return Ended::Overtaken("the target changed while its workloads were read"),
+            Err(why) => return Ended::Unread(why),
         }
         progress.at("looking at the resource again");
         match observe::records_stand(ctx, resource).await {
             Ok(true) => workloads,
-            Ok(false) => return Ended::Unsettled("another replica recorded restarts meanwhile".to_owned()),
-            Err(why) => return Ended::Unsettled(why),
+            Ok(false) => return Ended::Overtaken("another replica recorded restarts meanwhile"),
+            Err(why) => return Ended::Unread(why),
         }
     };
     let recorded = resource.status.as_ref().map(|status| status.rollouts.as_slice()).unwrap_or_default();
