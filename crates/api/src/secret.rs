@@ -237,6 +237,9 @@ pub struct FerrVaultSecretStatus {
     /// The version that the target held at `lastSyncedAt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_hash: Option<String>,
+    /// Name of the Secret that was proved equal to FerrVault at `lastSyncedAt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synced_target: Option<String>,
     /// Keys in the target, sorted.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub synced_keys: Vec<String>,

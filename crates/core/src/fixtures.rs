@@ -122,6 +122,7 @@ pub(crate) fn in_order(version: &Version) -> FerrVaultSecretStatus {
         last_changed_at: Some(time(10)),
         last_rollout_hash: Some(version.to_string()),
         content_hash: Some(version.to_string()),
+        synced_target: Some("app-env".to_owned()),
         synced_keys: vec!["KEY".to_owned()],
         observed_generation: Some(3),
         ..FerrVaultSecretStatus::default()

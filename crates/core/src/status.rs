@@ -127,11 +127,25 @@ pub fn render_with_look(
 
 /// The status of a pass that was cut at its deadline while it was at `step`.
 ///
-/// `lastAttemptedAt` stays: that pass was not completed, and its standing still is what tells.
-pub fn render_timeout(resource: &FerrVaultSecret, step: &str, deadline: &str, now: Timestamp) -> Rendered {
+/// `lost`: what it had seen of a target that is not what the last success put there. `lastAttemptedAt` stays: that pass was
+/// not completed, and its standing still is what tells.
+pub fn render_timeout(
+    resource: &FerrVaultSecret,
+    step: &str,
+    deadline: &str,
+    lost: Option<&str>,
+    now: Timestamp,
+) -> Rendered {
     let mut draft = Draft::of(resource, now);
-    let message = format!("the pass was cut after {deadline} while {step}; it is tried again");
-    draft.refuse(&Refusal::new(Reason::ReconcileTimeout, message));
+    let mut refusal = Refusal::new(
+        Reason::ReconcileTimeout,
+        format!("the pass was cut after {deadline} while {step}; it is tried again"),
+    );
+    if let Some(lost) = lost {
+        refusal.message = format!("{}; {lost}", refusal.message);
+        refusal.target_is_lost = true;
+    }
+    draft.refuse(&refusal);
     draft.finish()
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrvault_api::{FerrVaultConnection, FerrVaultSecret, marks};
+use ferrvault_core::sync::checks;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
@@ -16,6 +17,10 @@ use crate::ferrvault::Credentials;
 use crate::key::ObjectKey;
 use crate::queue::{Queue, Urgency};
 use crate::secret::Due;
+
+/// So many resources that name one Secret are looked at for the next one to keep it. Two are a mistake; thousands, made to
+/// go together, would each be looked at once for each of them. Beyond that they come to it at their interval.
+const RIVALS: usize = 64;
 
 /// The two queues.
 #[derive(Clone, Debug)]
@@ -115,8 +120,9 @@ fn resource_changed(queues: &Queues, resources: &Kept<FerrVaultSecret>, change: 
             if edited || refresh {
                 queues.resource(&new, Due::sync().awaited(), Urgency::Now);
             }
-            if edited {
-                rivals(queues, resources, &old);
+            let going = old.metadata.deletion_timestamp != new.metadata.deletion_timestamp;
+            if going || old.metadata.uid != new.metadata.uid || old.target_name() != new.target_name() {
+                next_keeper(queues, resources, &old);
             }
             if old.spec.connection_ref != new.spec.connection_ref {
                 connection(&old);
@@ -126,20 +132,21 @@ fn resource_changed(queues: &Queues, resources: &Kept<FerrVaultSecret>, change: 
         // The pass finds nothing, forgets what was remembered, and leaves no wake.
         Change::Removed(old) => {
             queues.resource(&old, Due::sync(), Urgency::Routine);
-            rivals(queues, resources, &old);
+            next_keeper(queues, resources, &old);
             connection(&old);
         }
     }
 }
 
-/// Others that want the Secret which `keeper` kept: it may be theirs now, and until then each says that it is not.
-fn rivals(queues: &Queues, resources: &Kept<FerrVaultSecret>, keeper: &FerrVaultSecret) {
+/// Whoever is next to get the Secret which `keeper` kept: it may be his now, and until then he says that it is not. The
+/// others would only be refused it once more.
+fn next_keeper(queues: &Queues, resources: &Kept<FerrVaultSecret>, keeper: &FerrVaultSecret) {
     let own = key_of(&keeper.metadata);
-    let wanted = resources.referring(Relation::Target, &own.beside(keeper.target_name()));
-    for rival in wanted.into_iter().filter(|key| *key != own) {
-        if let Some(rival) = resources.get(&rival) {
-            queues.resource(&rival, Due::sync(), Urgency::Now);
-        }
+    let wanted = resources.first_referring(Relation::Target, &own.beside(keeper.target_name()), RIVALS);
+    let others = wanted.into_iter().filter(|key| *key != own).filter_map(|key| resources.get(&key));
+    let others = others.filter(|other| other.metadata.deletion_timestamp.is_none());
+    if let Some(next) = others.min_by_key(|other| checks::rank(other)) {
+        queues.resource(&next, Due::sync(), Urgency::Now);
     }
 }
 
@@ -251,8 +258,11 @@ impl Sink<PartialObjectMeta<Secret>> for SecretSink {
     /// made is missing as well, and is no reason to ask FerrVault ahead of the schedule.
     fn relist_done(&mut self) {
         let Some(listed) = self.listed.take() else { return };
-        let has_target =
-            |resource: &FerrVaultSecret| resource.status.as_ref().is_some_and(|it| it.content_hash.is_some());
+        // The Go operator left no more than the time.
+        let has_target = |resource: &FerrVaultSecret| {
+            let status = resource.status.as_ref();
+            status.is_some_and(|it| it.content_hash.is_some() || it.last_synced_at.is_some())
+        };
         for resource in self.resources.all().into_iter().filter(|resource| has_target(resource)) {
             let target = key_of(&resource.metadata).beside(resource.target_name());
             if !listed.contains(&target) {

@@ -207,6 +207,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn that_too_many_names_hang_is_not_blamed_on_the_name() {
+        let lookup: Lookup = Arc::new(|_| Box::pin(async { Err(io::Error::other(lookup::TooMany)) }));
+        let why = unreachable_because(Reachable::NoMetadata, lookup).await;
+        let said = "too many host names are being looked up and not answered";
+        assert_eq!(why, VaultError::Unreachable { why: said.into() });
+    }
+
+    #[tokio::test]
     async fn the_filter_has_no_say_where_the_server_was_named() {
         let lookup: Lookup = Arc::new(|_| Box::pin(async { Ok(vec!["169.254.169.254:0".parse().unwrap()]) }));
         let found = |reachable| {

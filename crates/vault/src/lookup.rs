@@ -4,25 +4,70 @@
 //! its caller gives up. Callers that each had a thread of their own would use up those that all blocking work of the process
 //! shares. So whoever asks for a name that is being looked up shares that answer (I9).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-/// Names that may be looked up at a time: half of the 512 threads that tokio has for blocking work. The other half is for
-/// reading tokens and files, however many names hang.
+/// Lookups at a time: half of the 512 threads that tokio has for blocking work. The other half is for reading tokens and
+/// files, however many names hang.
 const MOST: usize = 256;
+
+/// Those among them that may be of names which nobody has answered for yet: whoever makes up names that hang leaves as
+/// many places to those that are in use.
+const MOST_OF_STRANGERS: usize = MOST / 2;
+
+/// Names in use that are remembered: each connection has one, so that is a cluster of many. At 253 bytes, 1 MB at most.
+const REMEMBERED: usize = 4096;
+
+/// A lookup that has not ended by now is not waited for by who comes later: another one may fare better. The system gives
+/// up on silent name servers after half a minute.
+const FRESH: Duration = Duration::from_secs(30);
 
 type Ask = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 type Answer = Result<Vec<SocketAddr>, io::ErrorKind>;
 
-/// Lookups under way, by name. A clone shares them.
+/// No thread is left to look a name up.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("too many host names are being looked up and not answered")]
+pub(crate) struct TooMany;
+
+/// Lookups under way. A clone shares them.
 #[derive(Clone)]
 pub(crate) struct Lookups {
     ask: Arc<Ask>,
-    running: Arc<Mutex<HashMap<String, watch::Receiver<Option<Answer>>>>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The latest lookup of each name that is being looked up.
+    running: HashMap<String, Running>,
+    /// Threads at work, those included that nobody waits for.
+    threads: usize,
+    /// The threads among them that look up strangers.
+    strangers: usize,
+    /// Names that were answered for.
+    known: BTreeSet<String>,
+    begun: u64,
+}
+
+struct Running {
+    number: u64,
+    since: Instant,
+    answer: watch::Receiver<Option<Answer>>,
+}
+
+/// A thread at work; ends with it, also where the system's lookup panics.
+struct Thread {
+    lookups: Lookups,
+    name: String,
+    number: u64,
+    is_stranger: bool,
 }
 
 /// Those of the process: clients of different addresses may have the host in common.
@@ -32,7 +77,7 @@ pub(crate) static SYSTEM: LazyLock<Lookups> =
 
 impl Lookups {
     fn new(ask: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static) -> Self {
-        Self { ask: Arc::new(ask), running: Arc::default() }
+        Self { ask: Arc::new(ask), state: Arc::default() }
     }
 
     /// The addresses of `name`. Whoever drops this gives up waiting; the lookup goes on.
@@ -44,28 +89,59 @@ impl Lookups {
     }
 
     fn join(&self, name: String) -> io::Result<watch::Receiver<Option<Answer>>> {
-        let mut running = self.running();
-        running.retain(|_, answer| answer.has_changed().is_ok());
-        if let Some(answer) = running.get(&name) {
-            return Ok(answer.clone());
+        let mut state = self.state();
+        if let Some(running) = state.running.get(&name)
+            && running.since.elapsed() < FRESH
+        {
+            return Ok(running.answer.clone());
         }
-        if running.len() >= MOST {
-            return Err(io::Error::other("too many host names are being looked up"));
+        let is_stranger = !state.known.contains(&name);
+        if state.threads >= MOST || (is_stranger && state.strangers >= MOST_OF_STRANGERS) {
+            return Err(io::Error::other(TooMany));
         }
+        state.threads += 1;
+        state.strangers += usize::from(is_stranger);
+        state.begun += 1;
         let (tell, answer) = watch::channel(None);
-        running.insert(name.clone(), answer.clone());
-        let this = self.clone();
+        let running = Running { number: state.begun, since: Instant::now(), answer: answer.clone() };
+        let thread = Thread { lookups: self.clone(), name: name.clone(), number: state.begun, is_stranger };
+        state.running.insert(name, running);
+        drop(state);
         tokio::task::spawn_blocking(move || {
-            let found = (this.ask)(&name).map_err(|error| error.kind());
+            let found = (thread.lookups.ask)(&thread.name).map_err(|error| error.kind());
+            if found.is_ok() {
+                thread.lookups.state().know(thread.name.clone());
+            }
             // Taken out first: whoever comes later wants an answer of its own time.
-            this.running().remove(&name);
+            drop(thread);
             tell.send_replace(Some(found));
         });
         Ok(answer)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<String, watch::Receiver<Option<Answer>>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn know(&mut self, name: String) {
+        if self.known.len() >= REMEMBERED {
+            // Whichever: one that is in use is known again with its next answer.
+            self.known.pop_first();
+        }
+        self.known.insert(name);
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let mut state = self.lookups.state();
+        state.threads -= 1;
+        state.strangers -= usize::from(self.is_stranger);
+        if state.running.get(&self.name).is_some_and(|latest| latest.number == self.number) {
+            state.running.remove(&self.name);
+        }
     }
 }
 
@@ -136,13 +212,32 @@ mod tests {
         names.map(ask).collect()
     }
 
+    /// The same, when each of them has joined: a question begins with its first poll.
+    async fn asking_by_now(
+        lookups: &Lookups,
+        name: &str,
+        count: usize,
+    ) -> Vec<tokio::task::JoinHandle<io::Result<usize>>> {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let ask = |_| {
+            let (lookups, name, begun) = (lookups.clone(), name.to_owned(), Arc::clone(&begun));
+            tokio::spawn(async move {
+                begun.fetch_add(1, Ordering::SeqCst);
+                lookups.of(name).await.map(|found| found.len())
+            })
+        };
+        let waiting = (0..count).map(ask).collect();
+        until(|| begun.load(Ordering::SeqCst) == count).await;
+        waiting
+    }
+
     #[tokio::test]
     async fn a_name_that_hangs_takes_one_thread_however_many_ask_for_it_and_delays_no_other() {
         let servers = Servers::default();
         let _freed = Freed(&servers);
         let lookups = servers.lookups();
         // Far more than there are threads.
-        let waiting = asking(&lookups, std::iter::repeat_n("hung".to_owned(), 2_000));
+        let waiting = asking_by_now(&lookups, "hung", 2_000).await;
         until(|| servers.asked() == 1).await;
         assert_eq!(lookups.of("other".to_owned()).await.unwrap().len(), 1);
         waiting.iter().take(500).for_each(tokio::task::JoinHandle::abort);
@@ -161,15 +256,37 @@ mod tests {
         let servers = Servers::default();
         let _freed = Freed(&servers);
         let lookups = servers.lookups();
-        let waiting = asking(&lookups, (0..MOST).map(|index| format!("hung{index}")));
-        until(|| servers.asked() == MOST).await;
-        assert!(lookups.of("one-more".to_owned()).await.is_err(), "refused at once");
+        lookups.of("in-use".to_owned()).await.unwrap();
+        let waiting = asking(&lookups, (0..MOST_OF_STRANGERS).map(|index| format!("hung{index}")));
+        until(|| servers.asked() == MOST_OF_STRANGERS + 1).await;
+        let refused = lookups.of("one-more".to_owned()).await.unwrap_err();
+        assert!(refused.get_ref().is_some_and(|why| why.is::<TooMany>()), "{refused}");
+        assert_eq!(lookups.of("in-use".to_owned()).await.unwrap().len(), 1, "names in use have places of their own");
         assert_eq!(tokio::task::spawn_blocking(|| 7).await.unwrap(), 7);
         servers.set_free();
         for waiting in waiting {
             assert_eq!(waiting.await.unwrap().unwrap(), 1);
         }
         assert!(lookups.of("one-more".to_owned()).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lookup_that_never_ends_does_not_take_its_name_along() {
+        let servers = Servers::default();
+        let _freed = Freed(&servers);
+        let lookups = servers.lookups();
+        let first = asking_by_now(&lookups, "hung", 1).await;
+        until(|| servers.asked() == 1).await;
+        tokio::time::advance(FRESH).await;
+        let later = asking_by_now(&lookups, "hung", 10).await;
+        until(|| servers.asked() == 2).await;
+        assert_eq!(lookups.state().threads, 2, "both are counted");
+        servers.set_free();
+        for asked in first.into_iter().chain(later) {
+            assert_eq!(asked.await.unwrap().unwrap(), 1);
+        }
+        until(|| lookups.state().threads == 0).await;
+        assert!(lookups.state().running.is_empty());
     }
 
     #[tokio::test]
@@ -183,6 +300,8 @@ mod tests {
             }
         }
         assert!(lookups.of("known".to_owned()).await.is_ok());
-        assert!(lookups.running().is_empty());
+        let state = lookups.state();
+        assert!(state.running.is_empty() && state.threads == 0 && state.strangers == 0);
+        assert!(state.known.contains("known") && state.known.len() == 1);
     }
 }

@@ -9,6 +9,7 @@ use std::io;
 use crate::address;
 use crate::body::Unread;
 use crate::error::VaultError;
+use crate::lookup::TooMany;
 use crate::retry::Failure;
 use crate::tls;
 
@@ -20,6 +21,7 @@ pub(crate) fn request_failure(error: &reqwest::Error) -> Failure {
     }
     let error = match causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
         Some(refused) => VaultError::RefusedByTls { why: tls::explain(refused) },
+        None if causes(error).any(<dyn Error>::is::<TooMany>) => unreachable(&TooMany.to_string()),
         None if error.is_dns() => unreachable("the host name cannot be resolved"),
         None => unreachable(&network_reason(error)),
     };

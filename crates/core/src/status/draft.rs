@@ -37,6 +37,7 @@ impl<'r> Draft<'r> {
                     self.status.last_changed_at = Some(Time(self.now));
                 }
                 self.status.content_hash = Some(version.as_str().to_owned());
+                self.status.synced_target = Some(self.resource.target_name().to_owned());
                 self.status.synced_keys.clone_from(keys);
                 self.status.missing_keys.clear();
                 self.status.observed_generation = Some(self.generation);

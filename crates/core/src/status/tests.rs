@@ -220,7 +220,7 @@ fn a_stage_that_was_not_due_leaves_what_it_would_have_written() {
 #[test]
 fn a_pass_that_was_cut_shows_where_it_was_and_counts_as_none() {
     let found = resource_in_order();
-    let rendered = render_timeout(&found, "asking FerrVault for vault prod", "2m0s", at(NOW));
+    let rendered = render_timeout(&found, "asking FerrVault for vault prod", "2m0s", None, at(NOW));
     let condition = ready(&rendered.status);
     assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "ReconcileTimeout"));
     let said = "the pass was cut after 2m0s while asking FerrVault for vault prod; it is tried again; \
@@ -229,7 +229,17 @@ fn a_pass_that_was_cut_shows_where_it_was_and_counts_as_none() {
     assert_eq!(rendered.status.last_attempted_at, Some(time(10)), "standing still is what tells");
     assert_eq!(rendered.write, Write::Full);
 
-    let rendered = render_timeout(&resource(), "reading the resource", "2m0s", at(NOW));
+    let lost = Some("Secret \"app-env\" was deleted");
+    let rendered = render_timeout(&found, "asking", "2m0s", lost, at(NOW));
+    let condition = ready(&rendered.status);
+    assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "ReconcileTimeout"));
+    assert!(
+        condition.message.contains("tried again; Secret \"app-env\" was deleted; last synced"),
+        "{}",
+        condition.message
+    );
+
+    let rendered = render_timeout(&resource(), "reading the resource", "2m0s", None, at(NOW));
     assert_eq!(ready(&rendered.status).status, "False", "never synced");
     assert_eq!(rendered.status.last_attempted_at, None);
 }
@@ -276,7 +286,7 @@ fn the_end_of_a_pass_takes_a_stale_resource_back() {
     let told: Vec<_> = rendered.transitions.iter().map(|told| (told.type_, told.is_true)).collect();
     assert_eq!(told, [("Ready", false), ("Fresh", true)]);
 
-    let rendered = render_timeout(&found, "somewhere", "2m0s", at(NOW));
+    let rendered = render_timeout(&found, "somewhere", "2m0s", None, at(NOW));
     assert_eq!(
         condition_of_type(&rendered.status, condition::FRESH).status,
         "False",

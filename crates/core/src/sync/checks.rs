@@ -91,14 +91,11 @@ pub fn unowned_target<'r>(
     if target.is_some_and(|target| target.ownership != Ownership::Nobody) {
         return Ok(());
     }
-    let rank = |of: &FerrVaultSecret| {
-        let made = of.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        (!has_kept_its_target(of), made, of.metadata.name.clone())
-    };
     let own = rank(resource);
-    let keepers = keepers.into_iter().filter(|keeper| keeper.metadata.deletion_timestamp.is_none());
+    let others = keepers.into_iter().filter(|keeper| keeper.metadata.name != resource.metadata.name);
+    let keepers = others.filter(|keeper| keeper.metadata.deletion_timestamp.is_none());
     first(keepers.filter(|keeper| rank(keeper) < own).min_by_key(|keeper| rank(keeper)).map(|keeper| {
-        let claim = if has_kept_its_target(keeper) && !has_kept_its_target(resource) {
+        let claim = if has_kept_its_target(keeper) && claim(keeper) < claim(resource) {
             "which has written it before"
         } else {
             "which is older"
@@ -113,13 +110,36 @@ pub fn unowned_target<'r>(
     }))
 }
 
-/// Whether the status tells of a target, and not that it was somebody else's. Of which name it does not tell, so whoever
-/// has just taken another name counts too; an edit of anything else, `suspend` above all, must not end a claim.
+/// Whether the status tells that the last success was with this very name; of objects without that record, whether this
+/// generation was synced and not refused since.
 fn has_kept_its_target(resource: &FerrVaultSecret) -> bool {
     let Some(status) = &resource.status else { return false };
+    match &status.synced_target {
+        Some(name) => name == resource.target_name(),
+        None => {
+            !was_refused(resource)
+                && (status.content_hash.is_some() || status.last_synced_at.is_some())
+                && status.observed_generation == resource.metadata.generation
+        }
+    }
+}
+
+fn was_refused(resource: &FerrVaultSecret) -> bool {
     let conflict = Reason::TargetConflict.as_str();
-    let refused = status.conditions.iter().any(|c| c.type_ == condition::READY && c.reason == conflict);
-    !refused && status.content_hash.is_some()
+    let conditions = resource.status.iter().flat_map(|status| &status.conditions);
+    conditions.into_iter().any(|c| c.type_ == condition::READY && c.reason == conflict)
+}
+
+/// Who goes before whom where several name one Secret that has no owner: the lowest keeps it.
+pub fn rank(of: &FerrVaultSecret) -> impl Ord + use<> {
+    let made = of.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    (claim(of), made, of.metadata.name.clone())
+}
+
+/// The lower, the better. Of two that have kept it, which takes an edit of a name, the one that was refused it since comes
+/// second.
+fn claim(of: &FerrVaultSecret) -> (bool, bool) {
+    (!has_kept_its_target(of), was_refused(of))
 }
 
 /// Checks whether the target could be given the content `wanted`.

@@ -33,7 +33,8 @@ impl<'r> Fate<'r> {
         let Some(target) = target else {
             // An edit may have given it another name, under which it never was.
             let covered = status.and_then(|status| status.observed_generation) == resource.metadata.generation;
-            return if covered && records.content.is_some() { Self::Gone(name) } else { Self::NotMade(name) };
+            let was_made = records.content.is_some() || status.is_some_and(|status| status.last_synced_at.is_some());
+            return if covered && was_made { Self::Gone(name) } else { Self::NotMade(name) };
         };
         // Without its annotation, what the last success recorded is what its data should be.
         match target.version.as_ref().or(records.content.as_ref()).map(|version| version.verify(key, &target.content)) {
@@ -62,8 +63,12 @@ impl fmt::Display for Fate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotMade(name) => write!(f, "Secret {name:?} is not made"),
-            Self::Gone(name) => write!(f, "Secret {name:?} was deleted and is made again with the next answer"),
-            Self::Edited(name) => write!(f, "Secret {name:?} was edited and is put right with the next answer"),
+            Self::Gone(name) => {
+                write!(f, "Secret {name:?} was deleted and is made again with the next complete answer")
+            }
+            Self::Edited(name) => {
+                write!(f, "Secret {name:?} was edited and is put right with the next complete answer")
+            }
             Self::Kept(name) => write!(f, "Secret {name:?} keeps its last content"),
         }
     }

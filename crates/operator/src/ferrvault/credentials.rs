@@ -91,7 +91,7 @@ impl Credentials {
                 let namespace = connection.metadata.namespace.as_deref().unwrap_or_default();
                 let secret = ObjectKey::new(namespace, reference.name.as_str());
                 let key = (secret.clone(), reference.key.clone());
-                self.tokens.shared(key, || token(cluster, &secret, &reference.key)).await
+                self.tokens.shared(key, Result::is_ok, || token(cluster, &secret, &reference.key)).await
             }
             (None, Some(oidc)) => self.exchanged(connection, oidc, endpoint).await,
             _ => Err(Refusal::new(Reason::InvalidConnection, "set exactly one of tokenSecretRef and oidc")),

@@ -4,7 +4,7 @@
 //! read that began after it asked: an older one may have seen the Secret from before the change that the pass is about.
 //! So whoever comes while a read is under way waits for the next one, which then serves all who came.
 //!
-//! Nothing is kept: what was read goes with the last of those who waited for it.
+//! A failure is nobody's but its reader's. Nothing is kept: what was read goes with the last of those who waited for it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,8 @@ struct Turns<V> {
 struct Seat<'a, K: Ord, V> {
     reads: &'a Reads<K, V>,
     key: K,
-    turns: Arc<Turns<V>>,
+    /// Always there until the seat is left.
+    turns: Option<Arc<Turns<V>>>,
 }
 
 impl<K: Ord, V> Default for Reads<K, V> {
@@ -41,18 +42,28 @@ impl<K: Ord, V> Default for Reads<K, V> {
 
 impl<K: Ord + Clone, V: Clone> Reads<K, V> {
     /// What `read` gives, of this call or of another one that began after this one was made.
-    pub(super) async fn shared<F: Future<Output = V>>(&self, key: K, read: impl FnOnce() -> F) -> V {
+    ///
+    /// `is_news`: whether the others may believe it. A failure is its own reader's alone: it is no word about the thing.
+    pub(super) async fn shared<F: Future<Output = V>>(
+        &self,
+        key: K,
+        is_news: impl Fn(&V) -> bool,
+        read: impl FnOnce() -> F,
+    ) -> V {
         let seat = self.seat(key);
-        let asked = seat.turns.begun.load(Ordering::Relaxed);
-        let Ok(mut last) = tokio::time::timeout(PATIENCE, seat.turns.last.lock()).await else { return read().await };
+        let Some(turns) = &seat.turns else { return read().await };
+        let asked = turns.begun.load(Ordering::Relaxed);
+        let Ok(mut last) = tokio::time::timeout(PATIENCE, turns.last.lock()).await else { return read().await };
         if let Some((number, value)) = last.as_ref()
             && *number > asked
         {
             return value.clone();
         }
-        let number = seat.turns.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = turns.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let value = read().await;
-        *last = Some((number, value.clone()));
+        if is_news(&value) {
+            *last = Some((number, value.clone()));
+        }
         value
     }
 
@@ -64,7 +75,7 @@ impl<K: Ord + Clone, V: Clone> Reads<K, V> {
             turns
         });
         drop(all);
-        Seat { reads: self, key, turns }
+        Seat { reads: self, key, turns: Some(turns) }
     }
 }
 
@@ -77,8 +88,9 @@ impl<K: Ord, V> Reads<K, V> {
 impl<K: Ord, V> Drop for Seat<'_, K, V> {
     fn drop(&mut self) {
         let mut all = self.reads.lock();
-        // Under the lock nobody else sits down: ours is the only seat, or it is not.
-        if Arc::strong_count(&self.turns) == 1 {
+        // Left under the lock, so that of two who leave at once the second one sees that nobody is left.
+        drop(self.turns.take());
+        if all.get(&self.key).is_some_and(|turns| turns.strong_count() == 0) {
             all.remove(&self.key);
         }
     }
@@ -111,7 +123,7 @@ mod tests {
                 sleep(takes).await;
                 seen
             };
-            self.reads.shared("token", read).await
+            self.reads.shared("token", |_| true, read).await
         }
     }
 
@@ -167,5 +179,36 @@ mod tests {
         assert!(cut.is_err());
         assert_eq!((others, thing.read.borrow().len()), (vec![0; 10], 2));
         assert!(thing.reads.lock().is_empty());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+    async fn nothing_is_kept_whoever_leaves_at_the_same_moment() {
+        let reads: Arc<Reads<u32, u32>> = Arc::default();
+        for round in 0..20_000 {
+            let ask = || {
+                let reads = Arc::clone(&reads);
+                tokio::spawn(async move { reads.shared(round, |_| true, || std::future::ready(1)).await })
+            };
+            for asked in [ask(), ask(), ask()] {
+                assert_eq!(asked.await.unwrap(), 1);
+            }
+        }
+        assert_eq!(reads.lock().len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_fails_fails_nobody_but_its_reader() {
+        let reads: Reads<&str, Result<u32, &str>> = Reads::default();
+        let begun = Cell::new(0);
+        let ask = || {
+            reads.shared("token", Result::is_ok, || async {
+                begun.set(begun.get() + 1);
+                let fails = begun.get() == 2;
+                sleep(TAKES).await;
+                if fails { Err("500") } else { Ok(1) }
+            })
+        };
+        let answers = join_all((0..100).map(|_| ask())).await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_err()).count(), 1);
     }
 }

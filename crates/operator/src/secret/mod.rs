@@ -55,7 +55,7 @@ pub async fn pass(ctx: Arc<Context>, key: ObjectKey, due: Due) -> Next<Due> {
         }
         // The payload is dropped unread: it may hold anything. Where it happened was logged by the panic hook.
         Ok(Err(_)) => unfinished::panicked(&ctx, &key, memory, &progress.step()).await,
-        Err(_) => unfinished::cut(&ctx, &key, memory, &progress.step()).await,
+        Err(_) => unfinished::cut(&ctx, &key, memory, &progress).await,
     };
     let next = wake(&memory);
     ctx.memories.keep(&key, memory);
@@ -87,9 +87,13 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
         Ok(found) => found?,
         Err(why) => return Some(unfinished::unsettled(ctx, key, memory, &why)),
     };
-    let mut resource = match report::release_legacy_finalizer(ctx, resource, progress).await {
-        Ok(resource) => resource,
-        Err(why) => return Some(unfinished::unsettled(ctx, key, memory, &why)),
+    let tried = "removing the finalizer of the former operator";
+    let mut resource = match report::release_legacy_finalizer(ctx, Arc::clone(&resource), progress).await {
+        Ok(renewed) => renewed,
+        Err(error) if error.is_conflict() || error.is_not_found() => {
+            return Some(unfinished::overtaken(ctx, key, &resource, memory, tried).await);
+        }
+        Err(error) => return Some(unfinished::unsettled(ctx, key, memory, &error.user_message_for(tried))),
     };
     if resource.metadata.deletion_timestamp.is_some() {
         return None;
@@ -104,6 +108,7 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
         nothing_is_left();
         match ended {
             Ok(held) => {
+                progress.target_is_right();
                 let report =
                     SyncReport::Synced { version: held.version.clone(), keys: held.keys.clone(), change: held.change };
                 (report, Some(held), true)

@@ -187,17 +187,14 @@ pub(super) async fn release_legacy_finalizer(
     ctx: &Context,
     resource: Arc<FerrVaultSecret>,
     progress: &Progress,
-) -> Result<Arc<FerrVaultSecret>, String> {
+) -> Result<Arc<FerrVaultSecret>, CallError> {
     let held = resource.metadata.finalizers.iter().flatten();
     if !held.clone().any(|name| name == marks::LEGACY_SECRET_FINALIZER) {
         return Ok(resource);
     }
     progress.at("removing the former operator's finalizer");
     let kept: Vec<String> = held.filter(|name| *name != marks::LEGACY_SECRET_FINALIZER).cloned().collect();
-    match ctx.cluster.write_finalizers(resource.as_ref(), &kept).await {
-        Ok(renewed) => Ok(ctx.keep(renewed)),
-        Err(error) => Err(error.user_message_for("removing the finalizer of the former operator")),
-    }
+    ctx.cluster.write_finalizers(resource.as_ref(), &kept).await.map(|renewed| ctx.keep(renewed))
 }
 
 /// The pass did not come to a record of what it did. Both stages are due soon, from fresh reads: a restart may be owed

@@ -16,6 +16,7 @@ use crate::admin::metrics::{PassResult, SECRET_CONTROLLER};
 use crate::cluster::error::CallError;
 use crate::context::Context;
 use crate::key::ObjectKey;
+use crate::progress::Progress;
 
 /// After this many passes in a row that found an object changed under them, somebody is told: two writers that fight
 /// would otherwise do so in silence.
@@ -62,7 +63,8 @@ pub(super) async fn overtaken(
 
 /// The pass was cut at its deadline while at `step`: counted, shown by a short write of its own, tried again. A process that
 /// was frozen finds its passes late as well; they are another replica's by then, which tells how they go.
-pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step: &str) -> Memory {
+pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, progress: &Progress) -> Memory {
+    let step = progress.step();
     if !ctx.leads() {
         tracing::info!(%key, step, "pass cut at its deadline: this replica does not lead any more");
         memory.known = true;
@@ -77,7 +79,8 @@ pub(super) async fn cut(ctx: &Context, key: &ObjectKey, mut memory: Memory, step
     // What the cut pass wrote last is unknown, so the next one trusts nothing it kept.
     decide_again(ctx, key, &mut memory);
     let Some(resource) = ctx.resources.get(key) else { return memory };
-    let rendered = render_timeout(&resource, step, &GoDuration::from(ctx.deadline).to_string(), ctx.clock.now());
+    let (deadline, lost) = (GoDuration::from(ctx.deadline).to_string(), progress.lost());
+    let rendered = render_timeout(&resource, &step, &deadline, lost.as_deref(), ctx.clock.now());
     short_write(ctx, key, &resource, &mut memory, &rendered).await;
     memory
 }

@@ -11,6 +11,7 @@
 #![allow(clippy::pedantic, reason = "tables of cases name, count and shape things as they come")]
 #![allow(clippy::type_complexity, reason = "a row of a table is a tuple")]
 
+mod claims;
 mod connections;
 mod drift;
 mod faults;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ferrvault_api::{FerrVaultSecret, marks};
-use ferrvault_testkit::build;
+use ferrvault_testkit::{Fault, build};
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
@@ -213,4 +213,16 @@ async fn a_hundred_resources_are_taken_over_with_two_writes_each() {
     assert_eq!(count("PATCH ferrvaultsecrets default"), 100);
     assert_eq!(count("PATCH ferrvaultsecrets/status"), 100);
     assert_eq!(count("PATCH secrets") + count("CREATE secrets"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_who_writes_a_resource_while_its_old_finalizer_goes_is_no_error() {
+    let mut room = Room::new();
+    let resource = legacy::stored(&room, db());
+    legacy::target(&room, &resource);
+    room.times_over(1, "PATCH ferrvaultsecrets default/db", Fault::Refuse(409));
+    room.start().await;
+    room.run_for(Duration::from_secs(10)).await;
+    assert_eq!(room.ready("db"), "True Synced");
+    assert_eq!(room.metric("ferrvault_secret_sync_errors_total{reason=\"StatusWriteFailed\"}"), 0.0);
 }

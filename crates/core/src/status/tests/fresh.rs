@@ -55,7 +55,7 @@ fn a_suspended_resource_is_fresh_for_that_reason_and_not_ready() {
 #[test]
 fn a_pass_without_an_end_leaves_attempt_and_freshness_as_they_were() {
     let before = resource_called("Overdue");
-    let cut = render_timeout(&before, "asking FerrVault", "2m0s", at(NOW));
+    let cut = render_timeout(&before, "asking FerrVault", "2m0s", None, at(NOW));
     let panicked = render_panic(&before, "asking FerrVault", at(NOW));
     for (rendered, ready_now, message) in [
         (

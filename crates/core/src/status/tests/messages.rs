@@ -39,7 +39,7 @@ fn the_last_success_is_told_however_long_the_refusal_is() {
         let message = &ready(&rendered.status).message;
         assert!(message.ends_with("; last synced at 2026-01-01T00:00:10Z"), "{length}: {message}");
     }
-    assert_short(&render_timeout(&resource_in_order(), &"x".repeat(5000), "2m0s", at(NOW)));
+    assert_short(&render_timeout(&resource_in_order(), &"x".repeat(5000), "2m0s", None, at(NOW)));
 }
 
 #[test]

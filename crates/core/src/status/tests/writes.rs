@@ -149,7 +149,7 @@ fn the_conditions_of_other_writers_stay_as_and_where_they_are() {
         assert_eq!(status.conditions[0], foreign);
         assert_eq!(status.conditions.len(), 4);
     }
-    let status = render_timeout(&found, "somewhere", "2m0s", at(NOW)).status;
+    let status = render_timeout(&found, "somewhere", "2m0s", None, at(NOW)).status;
     assert_eq!(status.conditions[0], foreign);
 }
 

@@ -3,6 +3,7 @@
 //! Calls nobody: whoever changes something here tells of it after the lock is released.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -38,6 +39,20 @@ impl<K> Default for Contents<K> {
             untold: VecDeque::new(),
             telling: false,
         }
+    }
+}
+
+impl<K> Contents<K> {
+    /// The keys of all that refer to `to`, by name.
+    pub(super) fn referring<'a>(
+        &'a self,
+        relation: Relation,
+        to: &'a ObjectKey,
+    ) -> impl Iterator<Item = ObjectKey> + 'a {
+        let first = (relation, to.clone(), Arc::from(""));
+        let from = self.references.range((Bound::Included(first), Bound::Unbounded));
+        from.take_while(move |(is, key, _)| *is == relation && key == to)
+            .map(|(_, key, name)| key.beside(Arc::clone(name)))
     }
 }
 

@@ -13,7 +13,6 @@ mod contents;
 mod keep;
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -103,12 +102,12 @@ impl<K: Keep> Kept<K> {
 
     /// The keys of all that refer to `to`, by name.
     pub fn referring(&self, relation: Relation, to: &ObjectKey) -> Vec<ObjectKey> {
-        let first = (relation, to.clone(), Arc::from(""));
-        let contents = self.lock();
-        let from = contents.references.range((Bound::Included(first), Bound::Unbounded));
-        from.take_while(|(is, key, _)| *is == relation && key == to)
-            .map(|(_, key, name)| key.beside(Arc::clone(name)))
-            .collect()
+        self.lock().referring(relation, to).collect()
+    }
+
+    /// The first `limit` of them.
+    pub fn first_referring(&self, relation: Relation, to: &ObjectKey, limit: usize) -> Vec<ObjectKey> {
+        self.lock().referring(relation, to).take(limit).collect()
     }
 
     /// Objects that exist but cannot be read by this version, with why.

@@ -2,7 +2,7 @@
 //! FerrVault's answer, and the workloads where the decision or the write depends on them.
 
 use ferrvault_api::secret::WorkloadRef;
-use ferrvault_api::{FerrVaultSecret, Reason};
+use ferrvault_api::{FerrVaultConnection, FerrVaultSecret, Reason};
 use ferrvault_core::content::Content;
 use ferrvault_core::refusal::Refusal;
 use ferrvault_core::restart::WorkloadState;
@@ -51,12 +51,13 @@ pub(super) async fn observe(
     progress.at("reading the token of the connection");
     let bearer = match connection::bearer(ctx, &through, &endpoint).await {
         Ok(bearer) => bearer,
-        Err(refusal) => return Err(without_bearer(ctx, resource, refusal, progress).await.into()),
+        Err(refusal) => return Err(without_bearer(ctx, resource, &through, refusal, progress).await.into()),
     };
 
     progress.at(format!("reading Secret {}", resource.target_name()));
     let target = ctx.cluster.read_target(resource).await.map_err(|error| target_unreadable(resource, &error))?;
     let fate = Fate::of(resource, target.as_ref().map(|read| &read.observed), &ctx.operator_key);
+    progress.target_is(fate);
     checks::target(resource, &through, target.as_ref().map(|read| &read.observed))?;
     let named = ObjectKey::new(namespace, resource.target_name());
     let keepers = ctx.resources.referring(Relation::Target, &named);
@@ -100,13 +101,22 @@ pub(super) async fn observe(
 
 /// There is no token to ask with. Where that passes by itself, `Ready` may stay as it was, unless the target shows that it
 /// may not: only then is it worth reading.
-async fn without_bearer(ctx: &Context, resource: &FerrVaultSecret, refusal: Refusal, progress: &Progress) -> Refusal {
+async fn without_bearer(
+    ctx: &Context,
+    resource: &FerrVaultSecret,
+    through: &FerrVaultConnection,
+    refusal: Refusal,
+    progress: &Progress,
+) -> Refusal {
     if !refusal.leaves_ready() {
         return refusal;
     }
     progress.at(format!("reading Secret {}", resource.target_name()));
     match ctx.cluster.read_target(resource).await {
         Ok(target) => {
+            if let Err(conflict) = checks::target(resource, through, target.as_ref().map(|read| &read.observed)) {
+                return conflict;
+            }
             Fate::of(resource, target.as_ref().map(|read| &read.observed), &ctx.operator_key).told_in(refusal)
         }
         Err(_) => refusal,

@@ -122,6 +122,7 @@ fn of_two_that_name_a_missing_secret_the_one_that_kept_it_makes_it_again() {
         let mut made = a_resource();
         made.metadata.name = Some(name.to_owned());
         made.metadata.creation_timestamp = Some(crate::fixtures::time(at));
+        made.spec.target = Some(named("app-env"));
         made.status = ready.map(|reason| {
             let mut status = crate::fixtures::in_order(&crate::fixtures::version(1, "A"));
             for condition in status.conditions.iter_mut().filter(|it| it.type_ == condition::READY) {
@@ -152,8 +153,20 @@ fn of_two_that_name_a_missing_secret_the_one_that_kept_it_makes_it_again() {
     }
     let (mut older, younger) = (with("older", 1, Some(Reason::Synced)), with("younger", 2, Some(Reason::Synced)));
     assert!(judged(&older, &younger).is_ok(), "each says that it has kept it: the older one");
-    older.status.as_mut().unwrap().content_hash = None;
-    assert!(judged(&older, &younger).is_err());
+    older.status.as_mut().unwrap().synced_target = Some("another".to_owned());
+    assert!(judged(&older, &younger).is_err(), "what it kept was another Secret");
+    older.metadata.name = Some("younger".to_owned());
+    assert!(judged(&older, &younger).is_ok(), "nobody stands in his own way");
+
+    // Left by the Go operator, which recorded no name: whether this generation was synced, and not refused since.
+    let (mut older, mut younger) = (with("older", 1, None), with("younger", 2, Some(Reason::Synced)));
+    let status = younger.status.as_mut().unwrap();
+    (status.synced_target, status.content_hash) = (None, None);
+    assert!(judged(&older, &younger).is_err(), "it has synced, and the older one has not");
+    younger.metadata.generation = younger.metadata.generation.map(|generation| generation + 1);
+    assert!(judged(&older, &younger).is_ok(), "of which Secret, nobody knows");
+    older.status.clone_from(&younger.status);
+    assert!(judged(&older, &younger).is_ok());
 }
 
 #[test]
