@@ -1,8 +1,8 @@
 //! Whether a text repeats a secret, however it spells it (invariant I8).
 //!
 //! Whoever quotes a secret in an error escapes it for the place it puts it in: as JSON, as a string of some language, for an
-//! address, for a page. What is compared is what a reader would make of the text, each way of reading it by itself and after
-//! another, with the secret as it is and as it would be shown.
+//! address, for a page. What is compared is what a reader would make of the text, with the secret as it is, as it would be
+//! shown, and as that reader would take it: one that looks escaped itself is changed along with the text around it.
 
 use std::collections::HashSet;
 
@@ -22,9 +22,20 @@ const LAYERS: usize = 3;
 /// shown to people.
 pub(crate) fn repeats(text: &str, secrets: &[&[u8]], shown: fn(&str) -> Zeroizing<String>) -> bool {
     let mut read = Zeroizing::new(text.to_owned());
+    let mut taken: Vec<Zeroizing<String>> = secrets
+        .iter()
+        .filter_map(|secret| str::from_utf8(secret).ok())
+        .map(|text| Zeroizing::new(text.to_owned()))
+        .collect();
     for _ in 0..=LAYERS {
         if secrets.iter().any(|secret| found(&read, secret, shown)) {
             return true;
+        }
+        if taken.iter().any(|secret| found(&read, secret.as_bytes(), shown)) {
+            return true;
+        }
+        for secret in &mut taken {
+            *secret = unescaped(secret);
         }
         let next = unescaped(&read);
         if *next == *read {
@@ -53,13 +64,13 @@ fn contains_piece(text: &str, secret: &[u8]) -> bool {
     secret.windows(length).any(|piece| pieces.contains(piece))
 }
 
-/// `text` with one layer of escapes replaced by what they stand for, whichever way each is written: `%22`, `\"`, `\n`,
+/// `text` with one layer of escapes replaced by what they stand for, whichever way each is written: `%22`, `+`, `\"`, `\n`,
 /// `\x22`, `\u0022`, `\u{22}`, `&quot;`, `&#34;`, `&#x22;`.
 fn unescaped(text: &str) -> Zeroizing<String> {
     // No escape is shorter than what it stands for, so this vector never grows and leaves nothing behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
     let mut rest = text;
-    while let Some((plain, escape)) = rest.find(['%', '\\', '&']).and_then(|at| rest.split_at_checked(at)) {
+    while let Some((plain, escape)) = rest.find(['%', '+', '\\', '&']).and_then(|at| rest.split_at_checked(at)) {
         bytes.extend_from_slice(plain.as_bytes());
         rest = match replace(escape, &mut bytes) {
             Some(after) => after,
@@ -79,6 +90,10 @@ fn unescaped(text: &str) -> Zeroizing<String> {
 
 /// Appends what the escape that `text` begins with stands for, and gives what follows it.
 fn replace<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Option<&'a str> {
+    if let Some(after) = text.strip_prefix('+') {
+        bytes.push(b' ');
+        return Some(after);
+    }
     if let Some(digits) = text.strip_prefix('%').or_else(|| text.strip_prefix("\\x")) {
         let (digits, after) = digits.split_at_checked(2)?;
         bytes.push(u8::try_from(hexadecimal(digits)?).ok()?);
@@ -138,6 +153,7 @@ mod tests {
             (r#"\"\\\/\n\t\'\$\é"#, "\"\\/\n\t'$é"),
             (r"\x22\u0022\u{22}\u{1f600}\ud83d\ude00", "\"\"\"😀😀"),
             ("%22%C3%a9%25", "\"é%"),
+            ("a+b%2B+", "a b+ "),
             ("&quot;&apos;&amp;&lt;&gt;&#34;&#x22;&#X22;", "\"'&<>\"\"\""),
             (r#"\\\"%2522&amp;quot;"#, r#"\"%22&quot;"#),
             ("100 % of %zz, %2", "100 % of %zz, %2"),
@@ -161,5 +177,20 @@ mod tests {
         for text in ["value is weak", "", "a%22", r#"a\"b"#] {
             assert!(!repeats(text, &[b"", secret], as_it_is), "{text}");
         }
+    }
+
+    #[test]
+    fn a_secret_that_looks_escaped_itself_is_known_in_quotes() {
+        let secret = r#"p"%41q"%42r"%43s"%44"#;
+        for text in [serde_json::to_string(secret).unwrap(), format!("{secret:?}")] {
+            assert!(repeats(&format!("value {text} is weak"), &[secret.as_bytes()], as_it_is), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_of_short_words_is_known_in_a_form() {
+        let secret = "an old cat on my mat sat";
+        let form = secret.replace(' ', "+");
+        assert!(repeats(&form, &[secret.as_bytes()], as_it_is), "{form}");
     }
 }

@@ -260,7 +260,7 @@ mod tests {
         let waiting = asking(&lookups, (0..MOST_OF_STRANGERS).map(|index| format!("hung{index}")));
         until(|| servers.asked() == MOST_OF_STRANGERS + 1).await;
         let refused = lookups.of("one-more".to_owned()).await.unwrap_err();
-        assert!(refused.get_ref().is_some_and(|why| why.is::<TooMany>()), "{refused}");
+        assert!(refused.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<TooMany>), "{refused}");
         assert_eq!(lookups.of("in-use".to_owned()).await.unwrap().len(), 1, "names in use have places of their own");
         assert_eq!(tokio::task::spawn_blocking(|| 7).await.unwrap(), 7);
         servers.set_free();

@@ -39,12 +39,15 @@ pub enum Change<K> {
     Removed(Arc<K>),
 }
 
+/// Is told of each change, with the store that it happened in.
+type Handler<K> = dyn Fn(&Kept<K>, Change<K>) + Send + Sync;
+
 /// The objects of one kind. Clones share them.
 pub struct Kept<K>(Arc<Shared<K>>);
 
 struct Shared<K> {
     contents: Mutex<Contents<K>>,
-    handler: Box<dyn Fn(&Kept<K>, Change<K>) + Send + Sync>,
+    handler: Box<Handler<K>>,
 }
 
 impl<K> Clone for Kept<K> {
