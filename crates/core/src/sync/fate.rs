@@ -64,10 +64,10 @@ impl fmt::Display for Fate<'_> {
         match self {
             Self::NotMade(name) => write!(f, "Secret {name:?} is not made"),
             Self::Gone(name) => {
-                write!(f, "Secret {name:?} was deleted and is made again with the next complete answer")
+                write!(f, "Secret {name:?} was deleted meanwhile and is made again afterwards")
             }
             Self::Edited(name) => {
-                write!(f, "Secret {name:?} was edited and is put right with the next complete answer")
+                write!(f, "Secret {name:?} was edited meanwhile and is put right afterwards")
             }
             Self::Kept(name) => write!(f, "Secret {name:?} keeps its last content"),
         }

@@ -21,7 +21,7 @@ const SEEN_KEPT: usize = 4;
 const REPAIRS_AT_ONCE: u32 = 3;
 
 /// Longest wait before the next answer to such a writer: the target is wrong for so long at most.
-const REPAIR_CAP: Duration = Duration::from_mins(1);
+pub(super) const REPAIR_CAP: Duration = Duration::from_mins(1);
 
 /// After so long without a repair the next one is the first again: ten times the longest wait.
 const REPAIRS_FORGOTTEN: Duration = Duration::from_mins(10);

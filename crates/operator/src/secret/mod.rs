@@ -111,6 +111,8 @@ async fn whole(ctx: &Context, key: &ObjectKey, stages: Stages, memory: Memory, p
                 progress.target_is_right();
                 let report =
                     SyncReport::Synced { version: held.version.clone(), keys: held.keys.clone(), change: held.change };
+                // Before the restarts that follow from it have lines of their own.
+                report::log_target(key, &resource, &report, started);
                 (report, Some(held), true)
             }
             Err(sync::Ended::Refused { refusal, target_is_ours, renewed }) => {

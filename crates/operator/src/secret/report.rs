@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use ferrvault_api::secret::RolloutState;
 use ferrvault_api::{FerrVaultSecret, FerrVaultSecretStatus, Reason, condition, marks};
+use ferrvault_core::duration::GoDuration;
 use ferrvault_core::refusal::{Refusal, Retry};
 use ferrvault_core::schedule::{self, StillOwed};
 use ferrvault_core::status::{Rendered, RestartReport, SyncReport, Write, render, render_with_look};
 use ferrvault_core::sync::Change;
 use tokio::time::Instant;
 
-use super::due::Memory;
+use super::due::{Memory, REPAIR_CAP};
 use super::propagation::{self, News};
 use super::restart;
 use crate::admin::metrics::PassResult;
@@ -79,7 +80,6 @@ pub(super) async fn report(
     progress.at("writing the status");
     let written = write_status(ctx, &resource, &rendered).await;
     propagation::tell(&ctx.metrics, &mut memory, &resource, news, &restart_report, ctx.clock.now());
-    log_target(key, &resource, &sync, started);
     if written == Err(CallError::NotLeading) {
         // No condition has changed, and what a replica ran into that had lost its right is no error: the next leader looks
         // for itself. Where the right was only late, this wake goes on.
@@ -219,12 +219,7 @@ fn plan_sync(ctx: &Context, resource: &FerrVaultSecret, sync: &SyncReport, memor
             memory.quiet_until = None;
             let repaired = matches!(change, Change::Repaired | Change::Recreated);
             if memory.held(repaired, now, ctx.entropy.jitter()) {
-                tracing::warn!(
-                    namespace = resource.metadata.namespace,
-                    resource = resource.metadata.name,
-                    target = resource.target_name(),
-                    "somebody else keeps changing the target; from now on it is put back after a pause"
-                );
+                put_back_later(ctx, resource);
             }
             memory.sync_at =
                 schedule::refresh(ctx.cadence(resource), ctx.entropy.jitter()).and_then(|delay| now.checked_add(delay));
@@ -235,6 +230,26 @@ fn plan_sync(ctx: &Context, resource: &FerrVaultSecret, sync: &SyncReport, memor
             memory.sync_at = now.checked_add(delay);
         }
     }
+}
+
+/// Somebody else keeps changing the target, and every pass finds it right or makes it so: no condition shows that it is
+/// wrong in between.
+fn put_back_later(ctx: &Context, resource: &FerrVaultSecret) {
+    let (namespace, name, target) = (&resource.metadata.namespace, &resource.metadata.name, resource.target_name());
+    let pause = GoDuration::from(REPAIR_CAP).to_string();
+    tracing::warn!(
+        namespace,
+        resource = name,
+        target,
+        pause,
+        "somebody else keeps changing the target; from now on it is put back after a pause, up to this long"
+    );
+    ctx.metrics.error(Reason::TargetConflict);
+    let note = format!(
+        "somebody else keeps changing Secret {target:?}; from now on it is put back after a pause of up to {pause}: find \
+         out who writes it (kubectl get secret {target} -o yaml --show-managed-fields)"
+    );
+    announce::trouble(&ctx.events, resource, Reason::TargetConflict, note, "Sync");
 }
 
 fn plan_restart(
@@ -277,7 +292,7 @@ pub(super) async fn write_status(
 }
 
 /// A line only when the target was written.
-fn log_target(key: &ObjectKey, resource: &FerrVaultSecret, sync: &SyncReport, started: Instant) {
+pub(super) fn log_target(key: &ObjectKey, resource: &FerrVaultSecret, sync: &SyncReport, started: Instant) {
     let SyncReport::Synced { change, keys, .. } = sync else { return };
     if *change != Change::Unchanged {
         let (keys, took) = (keys.len(), started.elapsed());

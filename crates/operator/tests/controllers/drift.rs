@@ -120,6 +120,11 @@ async fn another_controller_that_wants_the_target_otherwise_is_answered_with_pau
     assert!((25..60).contains(&patches.len()), "{} writes in half an hour", patches.len());
     let longest = patches.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(longest <= Duration::from_secs(61), "the target is wrong for {longest:?}");
+    // No condition shows it: each pass leaves the target right.
+    assert_eq!(room.ready("db"), "True Synced");
+    let told: Vec<String> = room.events("db").into_iter().filter(|event| event.contains("TargetConflict")).collect();
+    assert_eq!(told, ["Warning TargetConflict"], "once");
+    assert_eq!(room.metric("ferrvault_secret_sync_errors_total{reason=\"TargetConflict\"}"), 1.0);
 
     fighting.store(false, Ordering::Relaxed);
     room.run_for(Duration::from_secs(61)).await;

@@ -26,13 +26,13 @@ async fn a_secret_that_is_lost_while_ferrvault_is_away_ends_ready_and_is_named()
     for (lose, named) in [
         (
             (|room: &Room| room.api.delete::<Secret>(NS, "db")) as fn(&Room),
-            "Secret \"db\" was deleted and is made again with the next complete answer",
+            "Secret \"db\" was deleted meanwhile and is made again afterwards",
         ),
         (
             |room: &Room| {
                 room.api.edit::<Secret>(NS, "db", |object| object["data"]["USER"] = "Y2FuYXJ5".into());
             },
-            "Secret \"db\" was edited and is put right with the next complete answer",
+            "Secret \"db\" was edited meanwhile and is put right afterwards",
         ),
     ] {
         let room = Room::with_db(db()).await;
@@ -119,7 +119,7 @@ async fn without_a_bearer_to_ask_with_a_lost_secret_is_named_as_well() {
     room.rest().await;
     assert_eq!(room.ready("db"), "False Unreachable", "{}", room.api.story());
     let message = room.condition("db", "Ready").message;
-    assert!(message.contains("Secret \"db\" was deleted and is made again"), "{message}");
+    assert!(message.contains("Secret \"db\" was deleted meanwhile and is made again"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,13 +155,13 @@ async fn ready_of_the_go_operator_ends_with_a_lost_target_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_not_written_is_not_the_next_complete_one() {
+async fn an_answer_that_cannot_be_written_promises_nothing_of_the_next() {
     let room = Room::with_db(db().names(&["USER", "PASSWORD"])).await;
     room.vault.unset("db", "PASSWORD");
     room.api.delete::<Secret>(NS, "db");
     room.rest().await;
     let message = room.condition("db", "Ready").message;
-    assert!(message.contains("made again with the next complete answer"), "{}: {message}", room.ready("db"));
+    assert!(message.contains("made again afterwards"), "{}: {message}", room.ready("db"));
 }
 
 /// One read of the token that fails is one pass that failed, as it was before reads were shared.

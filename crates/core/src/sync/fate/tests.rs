@@ -61,8 +61,8 @@ fn what_a_target_is_shows_in_its_data_and_in_the_records() {
 fn only_a_target_that_was_right_and_is_not_makes_an_older_success_untrue() {
     for (fate, is_lost, message) in [
         (Fate::NotMade("x"), false, "away; Secret \"x\" is not made"),
-        (Fate::Gone("x"), true, "away; Secret \"x\" was deleted and is made again with the next complete answer"),
-        (Fate::Edited("x"), true, "away; Secret \"x\" was edited and is put right with the next complete answer"),
+        (Fate::Gone("x"), true, "away; Secret \"x\" was deleted meanwhile and is made again afterwards"),
+        (Fate::Edited("x"), true, "away; Secret \"x\" was edited meanwhile and is put right afterwards"),
         (Fate::Kept("x"), false, "away"),
     ] {
         let told = fate.told_in(Refusal::new(Reason::Unreachable, "away"));
